@@ -1,0 +1,56 @@
+"""Whether a reconciling reply covers the facts that it was given to decide on.
+
+A model rewords what it stores, so a fact is looked for by its words. The comparison is lenient: it is there to
+find facts that were left out, not to grade wording.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+# A word, or one character of a script that is written without spaces.
+_UNIT = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\u0e00-\u0e7f]|[^\W_\u2e80-\u9fff\uac00-\ud7af]+")
+
+SIMILAR = 0.5
+"""Share of a text's words that must stand in another for the two to speak of the same thing."""
+
+
+def folded(text: str) -> str:
+    """Fold case and white space: two texts that fold to the same say the same."""
+    return " ".join(text.casefold().split())
+
+
+def similarity(text: str, other: str) -> float:
+    """Share of the words of ``text`` that stand in ``other``, from 0 to 1."""
+    units, others = _UNIT.findall(text.casefold()), set(_UNIT.findall(other.casefold()))
+    if not units:
+        return float(folded(text) in folded(other))
+    return sum(unit in others for unit in units) / len(units)
+
+
+def says(text: str, other: str) -> bool:
+    """Whether ``other`` carries what ``text`` says."""
+    return folded(text) in folded(other) or similarity(text, other) >= SIMILAR
+
+
+def uncarried(facts: Sequence[str], carriers: Iterable[str]) -> list[int]:
+    """Which facts no operation carries.
+
+    An operation carries each fact whose words it has. One that has the words of none may have been reworded
+    beyond recognition, or translated: it counts for one of the facts that are left.
+
+    Args:
+        facts: what was to be decided on.
+        carriers: the texts of the operations that change something.
+
+    Returns:
+        indices into ``facts``.
+    """
+    left = list(range(len(facts)))
+    strangers = 0
+    for carrier in carriers:
+        carried = [index for index in range(len(facts)) if says(facts[index], carrier)]
+        strangers += not carried
+        left = [index for index in left if index not in carried]
+    return left[strangers:]

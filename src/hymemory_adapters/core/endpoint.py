@@ -1,0 +1,303 @@
+"""The wire: OpenAI clients, the forms of a constraint, no-think, and what is known of the server."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from hymemory_adapters.core.events import say_once
+from hymemory_adapters.core.gate import Gate
+from hymemory_adapters.core.lost import JustLost
+from hymemory_adapters.core.reply import Reply
+from hymemory_adapters.core.request import Message, Request
+from hymemory_adapters.core.schema import Schema
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from hymemory_adapters.settings import WriterSettings
+
+FORMS = ("json_schema", "json_object", "prompt")
+CONNECT_SECONDS = 5.0
+DOWN_SECONDS = 2.0
+"""After a refused connection, how long calls fail at once instead of finding out for themselves."""
+
+NO_KEY = "EMPTY"  # what vLLM's own examples send; the SDK insists on some key
+
+Operation = Callable[[Any], Any]
+"""One request: takes an OpenAI or AsyncOpenAI client, returns its answer or the coroutine for it."""
+
+_STRIPPED = frozenset({"reasoning_effort", "reasoning", "include_reasoning", "thinking", "enable_thinking"})
+
+
+class Endpoint:
+    """One server and key, as this process knows it. Get it from :func:`endpoint_of`.
+
+    Attributes:
+        context: the model's context length in tokens, once it is known.
+        served: the models that the server serves, once they are known.
+        facts_tried: whether the server has been asked for them.
+        just_lost: the calls that were lost here a moment ago.
+        pid: the process it belongs to.
+    """
+
+    def __init__(self, settings: WriterSettings) -> None:
+        self.settings = settings
+        self.context: int | None = None
+        self.served: tuple[str, ...] = ()
+        self.facts_tried = False
+        self.just_lost = JustLost()
+        self.pid = os.getpid()
+        self._form: str = settings.form
+        self._refused: dict[str, str] = {}
+        self._down_until = 0.0
+        self._lock = threading.Lock()
+        self._client: Any = None
+        self._async_clients: WeakKeyDictionary[asyncio.AbstractEventLoop, Any] = WeakKeyDictionary()
+
+    # -- sending -----------------------------------------------------------------------------------
+
+    def send(self, operation: Operation, timeout: float) -> Any:
+        """Do one request from a thread; wait for a free place first."""
+        gate = _gate(self.settings.concurrency)
+        gate.enter(timeout)
+        try:
+            return operation(self._sync_client())
+        finally:
+            gate.leave()
+
+    async def asend(self, operation: Operation, timeout: float) -> Any:
+        """Do one request from a coroutine; wait for a free place first."""
+        gate = _gate(self.settings.concurrency)
+        await gate.aenter(timeout)
+        try:
+            return await operation(self._async_client())
+        finally:
+            gate.leave()
+
+    def chat(
+        self,
+        request: Request,
+        messages: Sequence[Message],
+        *,
+        schema: Schema | None,
+        form: str | None,
+        max_tokens: int | None,
+        timeout: float,
+    ) -> Operation:
+        """Build one chat request.
+
+        Args:
+            request: what the host asked.
+            messages: the messages to send.
+            schema: constrains the reply; ``None`` leaves the host's own ``response_format`` and tools.
+            form: how the schema is told, one of ``FORMS``.
+            max_tokens: the output budget; ``None`` leaves the server's.
+            timeout: seconds.
+        """
+        import openai
+
+        body: dict[str, Any] = {"model": self.settings.model, "messages": list(messages)}
+        body |= {k: v for k, v in request.sampling.items() if v is not None and k not in _STRIPPED}
+        if max_tokens is not None:
+            body["max_tokens"] = max_tokens
+        if schema is not None:
+            if form != "json_schema":
+                body["messages"] = _with_schema(messages, schema)
+            if (response_format := _response_format(schema, form)) is not None:
+                body["response_format"] = response_format
+        else:
+            host = {
+                "response_format": request.response_format,
+                "tools": list(request.tools),
+                "tool_choice": request.tool_choice,
+            }
+            body |= {key: value for key, value in host.items() if value}
+        host_extra = {k: v for k, v in request.extra_body.items() if k not in _STRIPPED}
+        extra = _merged(host_extra, self.settings.no_think)
+        wait = openai.Timeout(timeout, connect=min(CONNECT_SECONDS, timeout))
+        return lambda client: client.chat.completions.create(**body, extra_body=extra, timeout=wait)
+
+    def ask_facts(self) -> Operation:
+        """Build the request for what the server serves."""
+        self.facts_tried = True
+        return lambda client: client.models.list(timeout=CONNECT_SECONDS)
+
+    # -- what is known of the server ---------------------------------------------------------------
+
+    def learn(self, page: Any) -> None:
+        """Take in the answer to :meth:`ask_facts`; servers that tell less are no error."""
+        models = list(getattr(page, "data", None) or ())
+        self.served = tuple(str(model.id) for model in models if getattr(model, "id", None))
+        for model in models:
+            length = getattr(model, "max_model_len", None)
+            if model.id == self.settings.model and isinstance(length, int):
+                self.context = length
+
+    def form_of(self, schema: Schema) -> str:
+        """How this schema is told to this server."""
+        refused = self._refused.get(schema.digest, FORMS[0])
+        return max(self._form, refused, key=FORMS.index)
+
+    def step_down(self, form: str, detail: str, schema: Schema | None = None) -> bool:
+        """Remember that a form is refused (for one schema only, if given); return whether another is left."""
+        if form == FORMS[-1]:
+            return False
+        lower = FORMS[FORMS.index(form) + 1]
+        if schema is not None:
+            self._refused[schema.digest] = lower
+            what = f"does not take the schema {schema.name}"
+        else:
+            self._form = max(self._form, lower, key=FORMS.index)
+            what = f"does not know the form {form}"
+        say_once(
+            f"form:{self.settings.base_url}:{form}:{schema.digest if schema else ''}",
+            f"the server at {self.settings.shown_url} {what}; its replies are constrained by {lower} from now on, "
+            f"and validated as before ({detail})",
+        )
+        return True
+
+    def mark_down(self) -> None:
+        """Remember that nothing listens there."""
+        self._down_until = time.monotonic() + DOWN_SECONDS
+
+    @property
+    def is_down(self) -> bool:
+        """Whether a connection was refused a moment ago."""
+        return time.monotonic() < self._down_until
+
+    # -- clients -----------------------------------------------------------------------------------
+
+    def _sync_client(self) -> Any:
+        if self._client is None:
+            import openai
+
+            with self._lock:
+                if self._client is None:
+                    self._client = self._isolated(openai.OpenAI, openai.DefaultHttpxClient)
+        return self._client
+
+    def _async_client(self) -> Any:
+        import asyncio
+
+        import openai
+
+        loop = asyncio.get_running_loop()
+        client = self._async_clients.get(loop)
+        if client is None:
+            client = self._isolated(openai.AsyncOpenAI, openai.DefaultAsyncHttpxClient)
+            self._async_clients[loop] = client
+        return client
+
+    def _isolated(self, factory: Any, http_factory: Any) -> Any:
+        """Make a client that has nothing from OPENAI_* variables, which belong to the app's own LLM."""
+        settings = self.settings
+        key = settings.api_key.get_secret_value() if settings.api_key else NO_KEY
+        http_client = None
+        if settings.ca_bundle is not None:
+            import ssl
+
+            http_client = http_factory(verify=ssl.create_default_context(cafile=settings.ca_bundle))
+        client = factory(
+            api_key=key, base_url=settings.base_url, max_retries=0, http_client=http_client,
+            organization="", project="", default_headers=dict(settings.headers),
+        )  # fmt: skip
+        # Given as None they come from the environment, given as "" they go out as empty headers.
+        client.organization = client.project = None
+        # OPENAI_CUSTOM_HEADERS (openai >= 2) is merged in by the constructor: put ours back alone.
+        client._custom_headers = dict(settings.headers)
+        return client
+
+
+def parse_completion(completion: Any) -> Reply | None:
+    """Read an openai ``ChatCompletion``; ``None`` if the server sent something else with status 200."""
+    choices = getattr(completion, "choices", None)
+    if not choices or getattr(choices[0], "message", None) is None:
+        return None
+    choice, usage = choices[0], getattr(completion, "usage", None)
+    message = choice.message
+    content = message.content
+    reasoning = getattr(message, "reasoning", None) or getattr(message, "reasoning_content", None)
+    return Reply(
+        text=content if isinstance(content, str) else None,
+        reasoning=reasoning if isinstance(reasoning, str) else None,
+        finish_reason=choice.finish_reason,
+        tokens_in=getattr(usage, "prompt_tokens", None),
+        tokens_out=getattr(usage, "completion_tokens", None),
+        tool_calls=tuple(call.model_dump() for call in message.tool_calls or ()),
+    )
+
+
+def _response_format(schema: Schema, form: str | None) -> dict[str, Any] | None:
+    if form == "json_schema":
+        return {
+            "type": "json_schema",
+            "json_schema": {"name": schema.name, "schema": schema.wire, "strict": True},
+        }
+    return {"type": "json_object"} if form == "json_object" else None
+
+
+def _with_schema(messages: Sequence[Message], schema: Schema) -> list[Message]:
+    """Tell the schema at the end of the last user message, so that roles still alternate."""
+    note = f"Answer with one JSON value that fits this JSON Schema, and nothing else:\n{json.dumps(schema.wire)}"
+    *before, last = messages
+    if last.get("role") == "user" and isinstance(last.get("content"), str):
+        return [*before, {**last, "content": f"{last['content']}\n\n{note}"}]
+    return [*messages, {"role": "user", "content": note}]
+
+
+def _merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge two tables; where both hold a table under one key, merge those too."""
+    merged = dict(under)
+    for key, value in over.items():
+        mine = merged.get(key)
+        both = isinstance(value, Mapping) and isinstance(mine, Mapping)
+        merged[key] = _merged(mine, value) if both else value  # type: ignore[arg-type]
+    return merged
+
+
+# -- one endpoint a server and process -------------------------------------------------------------
+
+_lock = threading.Lock()
+_endpoints: dict[str, Endpoint] = {}
+_gates: dict[int, Gate] = {}
+
+
+def endpoint_of(settings: WriterSettings) -> Endpoint:
+    """Return this process's endpoint for these settings: the same one for equal settings."""
+    key = _identity(settings)
+    endpoint = _endpoints.get(key)
+    if endpoint is None:
+        with _lock:
+            endpoint = _endpoints.setdefault(key, Endpoint(settings))
+    return endpoint
+
+
+def _identity(settings: WriterSettings) -> str:
+    secret = settings.api_key.get_secret_value() if settings.api_key else None
+    return json.dumps([settings.model_dump(mode="json", exclude={"api_key"}), secret])
+
+
+def _gate(places: int) -> Gate:
+    gate = _gates.get(places)
+    if gate is None:
+        with _lock:
+            gate = _gates.setdefault(places, Gate(places))
+    return gate
+
+
+def _forget() -> None:
+    """Start anew in a forked child: sockets, locks and places in the queue belong to the parent."""
+    global _lock
+    _lock = threading.Lock()
+    _endpoints.clear()
+    _gates.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

@@ -1,0 +1,322 @@
+"""One write call in flight: its messages, attempts and budget.
+
+It is driven by :mod:`hymemory_adapters.core.writer`, which only sends and waits. Whatever is decided is
+decided here, once for threads and coroutines: ``next_operation`` says what to send, ``take`` takes in what
+came back and raises :class:`GoAround` to go on, ``handling`` turns what the wire raises into the same.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hymemory_adapters.core import advice
+from hymemory_adapters.core.budget import Budget, estimated_prompt
+from hymemory_adapters.core.endpoint import Endpoint, Operation, parse_completion
+from hymemory_adapters.core.events import WriteEvent, say_once
+from hymemory_adapters.core.failure import Failure, classify
+from hymemory_adapters.core.lost import EndpointError, HyMemoryError, MalformedWriteError
+from hymemory_adapters.core.patience import Patience
+from hymemory_adapters.core.problem import Problem
+from hymemory_adapters.core.record import Record
+from hymemory_adapters.core.reply import Reply
+from hymemory_adapters.core.request import Message, Request
+from hymemory_adapters.core.schema import Schema
+from hymemory_adapters.core.write_call import Contract, OnLost, Verdict, WriteCall, judge
+
+if TYPE_CHECKING:
+    from hymemory_adapters.settings import WriterSettings
+
+SHOWN_REPLY = 1000
+"""Characters of a failed reply that the model is shown again."""
+
+
+class GoAround(Exception):  # noqa: N818 (no error: the way to the next request)
+    """Send the next request, after a pause of so many seconds."""
+
+    def __init__(self, pause: float = 0.0) -> None:
+        super().__init__(pause)
+        self.pause = pause
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a request came to.
+
+    Attributes:
+        value: what goes back to the host, rendered by the call's contract; ``None`` for a request that no row
+            of the host's table recognised.
+        reply: the last reply of the server; ``None`` where none came.
+        event: what was published; ``None`` for a request that no row recognised.
+    """
+
+    value: Any
+    reply: Reply | None
+    event: WriteEvent | None
+
+
+class Exchange:
+    """One request of a host, from its first attempt to its end."""
+
+    def __init__(
+        self,
+        *,
+        host: str,
+        settings: WriterSettings,
+        endpoint: Endpoint,
+        request: Request,
+        call: WriteCall | None,
+        contract: Contract | None,
+    ) -> None:
+        self.result: Written | None = None
+        self._host, self._settings, self._endpoint = host, settings, endpoint
+        self._request, self._call, self._contract = request, call, contract
+        self._messages = list((contract and contract.messages) or request.messages)
+        self._added: list[tuple[str, str]] = []  # failed replies, and what was said to them
+        self._budget = Budget(
+            max_tokens=max(settings.max_tokens, request.max_tokens or 0),
+            ceiling=settings.max_tokens_ceiling,
+            timeout=settings.timeout,
+            deadline=settings.deadline,
+        )
+        self._repeat = bool(endpoint.just_lost) and request.digest in endpoint.just_lost
+        self._limit = 1 if self._repeat else settings.attempts
+        self._record = Record(host, call, settings, repeat=self._repeat)
+        self._patience = Patience(settings.retry_seconds)
+        self._last: Reply | None = None
+        self._fitting: Any = None  # the last value that fitted the schema
+        self._asked_undecided = False
+        self._asking_facts = False
+        self._refused_by: Failure | None = None  # waits for the server's list of models
+        self._sent_at = 0.0
+        self._sent_form: str | None = None
+        self._without_schema = False  # tried after HTTP 500: is it the schema?
+
+    # -- what is sent ------------------------------------------------------------------------------
+
+    @property
+    def remaining(self) -> float:
+        """Seconds left, for whoever waits."""
+        return max(0.001, self._budget.remaining)
+
+    def next_operation(self) -> Operation:
+        """Say what to send now."""
+        if self._budget.remaining <= 0:
+            raise self._error(EndpointError, advice.deadline(self._settings))
+        if self._endpoint.is_down:
+            raise self._error(EndpointError, advice.refused(self._settings, again=True))
+        if self._asking_facts:
+            return self._endpoint.ask_facts()
+        self._sent_at = self._sent_at or time.monotonic()
+        schema = self._schema
+        self._sent_form = self._form(schema)
+        return self._endpoint.chat(
+            self._request,
+            self._conversation(),
+            schema=schema,
+            form=self._sent_form,
+            max_tokens=self._budget.max_tokens if self._call else self._request.max_tokens,
+            timeout=self._budget.request_timeout,
+        )
+
+    @property
+    def _schema(self) -> Schema | None:
+        """The schema that constrains this attempt."""
+        if self._contract is None or self._settings.constrain == "off":
+            return None
+        first = not self._record.attempts
+        return None if first and self._settings.constrain == "retry" else self._contract.schema
+
+    def _form(self, schema: Schema | None) -> str | None:
+        if schema is None:
+            return None
+        return "prompt" if self._without_schema else self._endpoint.form_of(schema)
+
+    def _conversation(self) -> list[Message]:
+        """The host's messages as they are, and after them what was said since: the prefix never changes."""
+        if not self._added:
+            return self._messages
+        said: list[Message] = []
+        for reply, feedback in self._added:
+            said += [{"role": "assistant", "content": reply}, {"role": "user", "content": feedback}]
+        prompt = (self._record.attempts[0].tokens_in or estimated_prompt(self._messages)) + estimated_prompt(said)
+        if self._endpoint.context is not None and not self._budget.fit(self._endpoint.context, prompt):
+            # No room for the failed replies: what was wrong with the last one has to do.
+            said = [{"role": "user", "content": self._added[-1][1]}]
+        return [*self._messages, *said]
+
+    # -- what came back ----------------------------------------------------------------------------
+
+    def take(self, answer: Any) -> None:
+        """Take in an answer: set ``result``, or raise :class:`GoAround`."""
+        if self._asking_facts:
+            self._endpoint.learn(answer)
+            self._facts_are_in()
+            raise GoAround
+        reply = parse_completion(answer)
+        if reply is None:
+            raise self._error(EndpointError, advice.no_completion(self._settings))
+        self._last = reply
+        schema = self._schema
+        if self._without_schema and schema is not None:
+            # Without the schema the server no longer fails: it was the schema.
+            self._endpoint.step_down(self._endpoint.form_of(schema), "HTTP 500 with it, none without", schema)
+        self._patience.answered()
+        if self._contract is None:
+            self.result = Written(None, reply, None)
+            return
+        self._judge(reply, self._contract)
+
+    def _judge(self, reply: Reply, contract: Contract) -> None:
+        verdict = judge(reply, contract)
+        problems = verdict.problems or verdict.undecided
+        self._note(reply, problems)
+        if verdict.value is not None:
+            self._fitting = verdict.value
+        last = len(self._record.attempts) >= self._limit
+        if not verdict.problems and (not verdict.undecided or self._asked_undecided or last):
+            self._finish(verdict, contract)
+            return
+        self._asked_undecided = not verdict.problems
+        if self._context_is_full(reply, verdict.problems):
+            raise self._error(MalformedWriteError, advice.context_full(self._settings, reply))
+        if last:
+            raise self._error(MalformedWriteError, advice.malformed(self._settings, self._record.attempts))
+        if any(problem.rule == "truncated" for problem in problems):
+            self._budget.raise_after_truncation()
+        self._added.append((_shown(reply), _feedback(problems)))
+        self._asking_facts = not self._endpoint.facts_tried
+        raise GoAround
+
+    def _note(self, reply: Reply, problems: Sequence[Problem]) -> None:
+        seconds = time.monotonic() - self._sent_at if self._sent_at else 0.0
+        self._record.note(reply, problems, seconds=seconds, transport_retries=self._patience.take_retries())
+        self._sent_at = 0.0
+        if reply.reasoning and (reply.text or "").strip():
+            say_once(f"thinking:{self._settings.base_url}", advice.thinking(self._settings))
+
+    def _context_is_full(self, reply: Reply, problems: Sequence[Problem]) -> bool:
+        """Whether the server stopped before the budget did: then no second attempt finds more room."""
+        cut = any(problem.rule == "truncated" for problem in problems) and reply.finish_reason == "length"
+        return cut and reply.tokens_out is not None and reply.tokens_out < self._budget.max_tokens
+
+    def _finish(self, verdict: Verdict, contract: Contract) -> None:
+        if "json_in_reasoning" in verdict.normalisations:
+            say_once(f"reasoning:{self._settings.base_url}", advice.json_in_reasoning(self._settings))
+        if self._repeat:
+            self._endpoint.just_lost.discard(self._request.digest)
+        event = self._record.taken(verdict.normalisations, declined=bool(verdict.undecided))
+        self.result = Written(contract.render(verdict.value), self._last, event)
+
+    # -- what went wrong ---------------------------------------------------------------------------
+
+    @contextmanager
+    def handling(self) -> Iterator[None]:
+        """Turn what sending or taking raises into the next request, a salvaged result or an error."""
+        import openai
+
+        try:
+            try:
+                yield
+            except openai.OpenAIError as error:
+                self._failed(error)
+            except TimeoutError:
+                raise self._error(EndpointError, advice.no_place(self._settings)) from None
+        except GoAround:
+            raise
+        except HyMemoryError as error:
+            self._lost(error)
+        except BaseException as error:
+            if self._call is not None and not isinstance(error, Exception):
+                self._record.cancelled()
+            raise
+
+    def _failed(self, error: Exception) -> None:
+        """Decide what a failed request means; raises."""
+        if self._asking_facts:  # asked for by the way: whatever the answer, the write goes on
+            self._facts_are_in()
+            raise GoAround
+        failure = classify(
+            error,  # type: ignore[arg-type]
+            constrained=self._sent_form in ("json_schema", "json_object"),
+            messages=self._messages,
+        )
+        match failure.kind:
+            case "form" | "schema":
+                self._step_down(failure)
+            case "context":
+                self._fit_context(failure)
+            case "model" if not self._endpoint.facts_tried or not self._endpoint.served:
+                self._refused_by, self._asking_facts = failure, True
+                raise GoAround
+            case "refused" | "transport" | "read_timeout":
+                self._retry_transport(failure)
+        raise self._final(failure) from None  # the SDK's own message may quote the conversation
+
+    def _facts_are_in(self) -> None:
+        self._asking_facts = False
+        if self._refused_by is not None:
+            raise self._final(self._refused_by)
+
+    def _step_down(self, failure: Failure) -> None:
+        schema, form = self._schema, self._sent_form
+        if schema is not None and form is not None:
+            only = schema if failure.kind == "schema" else None
+            if self._endpoint.step_down(form, failure.detail, only):
+                raise GoAround
+
+    def _fit_context(self, failure: Failure) -> None:
+        context = failure.context or self._endpoint.context
+        if context is None and not self._endpoint.facts_tried:
+            self._asking_facts = True
+            raise GoAround
+        before = self._budget.max_tokens
+        prompt = failure.prompt or estimated_prompt(self._messages)
+        if self._call and context and self._budget.fit(context, prompt) and self._budget.max_tokens < before:
+            self._endpoint.context = context
+            raise GoAround
+
+    def _retry_transport(self, failure: Failure) -> None:
+        if failure.status == 500 and self._schema is not None and self._sent_form != "prompt":
+            self._without_schema = self._patience.server_errors > 0
+        pause = self._patience.pause(failure, self._budget.remaining)
+        if pause is not None:
+            raise GoAround(pause)
+        if failure.kind == "refused":
+            self._endpoint.mark_down()
+
+    def _final(self, failure: Failure) -> HyMemoryError:
+        message = advice.failure(self._settings, self._endpoint, failure)
+        self._note(Reply(None), (Problem(failure.kind, message),))
+        return self._error(EndpointError, message, status=failure.status)
+
+    def _error(self, kind: type[HyMemoryError], message: str, **more: Any) -> HyMemoryError:
+        name = self._call.name if self._call else self._host
+        return kind(f"{name}: {message}", call=name, attempts=self._record.attempts, **more)
+
+    def _lost(self, error: HyMemoryError) -> None:
+        """End a write call without a usable reply: tell everyone, then give the host what it can keep."""
+        if self._call is None or self._contract is None:
+            raise error
+        fallback = self._contract.fallback if self._call.on_lost is not OnLost.RAISE else None
+        salvaged = fallback is not None and self._call.on_lost is OnLost.SALVAGE
+        self._endpoint.just_lost.add(self._request.digest)
+        event = self._record.lost("salvaged" if salvaged else "lost", str(error), self._messages)
+        if fallback is None:
+            raise error
+        self.result = Written(self._contract.render(fallback(self._fitting)), self._last, event)
+
+
+def _shown(reply: Reply) -> str:
+    text = (reply.text or "").strip()
+    if not text:
+        return "(an empty reply)"
+    return text if len(text) <= SHOWN_REPLY else f"{text[:SHOWN_REPLY]} [...]"
+
+
+def _feedback(problems: Sequence[Problem]) -> str:
+    lines = "\n".join(f"- {problem}" for problem in problems)
+    return f"That reply cannot be used:\n{lines}\nAnswer the request above again, whole, in the form it asks for."

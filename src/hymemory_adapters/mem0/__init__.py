@@ -1,0 +1,63 @@
+"""Mem0 (PyPI ``mem0ai``): ``{"llm": {"provider": "hymemory"}}``.
+
+``config.py`` is the provider's config block, ``provider.py`` the LLM that Mem0 builds, ``calls.py`` the table of
+its write calls. Here is how the provider's name becomes known to Mem0.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import ModuleType
+from typing import Any
+
+PROVIDER = "hymemory"
+
+
+def install(module: ModuleType) -> None:
+    """Make the provider known; called when one of the modules that Mem0's registry lives in has been imported.
+
+    Mem0 knows its providers in two places: ``LlmConfig``'s validator has a closed list of names
+    (``mem0/llms/configs.py``, 0.1.116 to 2.2.1), and ``LlmFactory`` has a table with an official way in
+    (``mem0/utils/factory.py``, since 0.1.116).
+    """
+    from _hymemory_autoload import enabled_hosts
+
+    if "mem0" in enabled_hosts(os.environ)[0]:
+        raise NotImplementedError(
+            "HYMEMORY_ENABLE=mem0 (taking over an app whose config names another provider) is not in this version: "
+            'name the provider in the config instead, {"llm": {"provider": "hymemory"}}'
+        )
+    if module.__name__ == "mem0.llms.configs":
+        _accept_name(module.LlmConfig)
+    elif module.__name__ == "mem0.utils.factory":
+        from hymemory_adapters.mem0.config import HyMemoryConfig
+
+        module.LlmFactory.register_provider(PROVIDER, "hymemory_adapters.mem0.provider.HyMemoryLLM", HyMemoryConfig)
+
+
+def _accept_name(config: Any) -> None:
+    """Let ``LlmConfig`` take our provider's name; every other name is judged as before.
+
+    Pydantic compiles validators into the class, so the function is exchanged where pydantic keeps it, and the
+    class is built anew: as are the two that have compiled it in, if Mem0 was imported before us.
+    """
+    decorator = config.__pydantic_decorators__.field_validators["validate_config"]
+    original = decorator.func
+    if getattr(original, "__hymemory__", False):
+        return
+
+    def validate_config(cls: Any, value: Any, info: Any) -> Any:
+        return value if info.data.get("provider") == PROVIDER else original(value, info)
+
+    bound = validate_config.__get__(config)  # pydantic holds the function bound to its class
+    validate_config.__hymemory__ = True  # type: ignore[attr-defined]
+    decorator.func = bound
+    config.model_rebuild(force=True)
+    for module_name, class_name in (
+        ("mem0.graphs.configs", "GraphStoreConfig"),
+        ("mem0.configs.base", "MemoryConfig"),
+    ):
+        holder = getattr(sys.modules.get(module_name), class_name, None)
+        if holder is not None:
+            holder.model_rebuild(force=True)

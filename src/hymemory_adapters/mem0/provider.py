@@ -1,0 +1,86 @@
+"""The LLM that Mem0 builds for ``provider: hymemory``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mem0.configs.llms.base import BaseLlmConfig
+from mem0.llms.base import LLMBase
+
+from hymemory_adapters.core.lost import MalformedWriteError
+from hymemory_adapters.core.reply import Reply
+from hymemory_adapters.core.request import Request
+from hymemory_adapters.core.writer import Writer
+from hymemory_adapters.mem0.calls import calls
+from hymemory_adapters.mem0.config import KEYS, HyMemoryConfig
+from hymemory_adapters.settings import resolve
+
+
+class HyMemoryLLM(LLMBase):  # type: ignore[misc]
+    """Mem0's LLM, with Hy-Memory behind it.
+
+    Mem0 calls :meth:`generate_response` from any thread, also for ``AsyncMemory``.
+
+    Args:
+        config: the provider's config block; Mem0 passes a :class:`HyMemoryConfig`.
+
+    Raises:
+        ConfigurationError: a setting is wrong.
+    """
+
+    def __init__(self, config: BaseLlmConfig | Mapping[str, Any] | None = None) -> None:
+        if not isinstance(config, HyMemoryConfig):
+            if isinstance(config, BaseLlmConfig):
+                config = {key: getattr(config, key) for key in KEYS if hasattr(config, key)}
+            config = HyMemoryConfig(**(config or {}))
+        settings = resolve(config.block)
+        config.model = settings.model
+        super().__init__(config)
+        self.writer = Writer("mem0", calls(), settings)
+        self._max_tokens = config.block.get("max_tokens", config.max_tokens)
+
+    def generate_response(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        response_format: Mapping[str, Any] | None = None,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        tool_choice: str | Mapping[str, Any] = "auto",
+        **sampling: Any,
+    ) -> str | dict[str, Any] | None:
+        """Do one of Mem0's LLM requests.
+
+        Returns:
+            for a write call, JSON text that Mem0's parser cannot lose; for any other request what Mem0's own
+            providers return: the text, or with ``tools`` a ``{"content": ..., "tool_calls": [...]}``.
+
+        Raises:
+            MalformedWriteError: no reply could be taken.
+            EndpointError: the endpoint did not answer, or refused.
+        """
+        request = Request(
+            messages=messages,
+            response_format=response_format,
+            tools=tools or (),
+            tool_choice=tool_choice if tools else None,
+            sampling={"temperature": self.config.temperature, "top_p": self.config.top_p, **sampling},
+            max_tokens=self._max_tokens,
+        )
+        written = self.writer.write(request)
+        if written.event is not None:
+            return str(written.value)
+        return _as_mem0_has_it(written.reply or Reply(None), with_tools=bool(tools))
+
+
+def _as_mem0_has_it(reply: Reply, *, with_tools: bool) -> str | dict[str, Any] | None:
+    if not with_tools:
+        return reply.text
+    try:
+        tool_calls = [
+            {"name": call["function"]["name"], "arguments": json.loads(call["function"]["arguments"])}
+            for call in reply.tool_calls
+        ]
+    except json.JSONDecodeError as error:
+        raise MalformedWriteError(f"mem0: the arguments of a tool call are not valid JSON: {error.msg}") from None
+    return {"content": reply.text, "tool_calls": tool_calls}

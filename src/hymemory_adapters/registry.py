@@ -1,0 +1,162 @@
+"""The hosts: which modules to wait for, which versions are supported, and who installs the writer.
+
+The import hook (`_hymemory_autoload`) calls `install` after a host's module has executed; `register` does the
+same explicitly. Importing this module imports no host, and nothing heavy.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import ModuleType
+
+import _hymemory_autoload as autoload
+
+_MARK = "__hymemory__"
+
+
+class HostError(RuntimeError):
+    """hymemory-adapters cannot work with the host that is installed; the message says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A memory framework that hymemory-adapters can write for."""
+
+    name: str
+    """What HYMEMORY_ENABLE and `register` call it."""
+    distribution: str
+    """Its name on PyPI."""
+    supported: str
+    """The supported versions, as a PEP 440 specifier."""
+    tested: tuple[str, ...]
+    """The versions that the tests run against, oldest first."""
+    installer: str
+    """`module:function`, called with each of the host's modules after it has executed, and again after a
+    reload. It must bear being called twice on one module, from two threads at once."""
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """The modules whose import the hook waits for."""
+        return tuple(module for module, host in autoload.HOOKS.items() if host == self.name)
+
+    def installed_version(self) -> str | None:
+        """The version that is installed, or None where there is no metadata (not installed, or vendored)."""
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            return version(self.distribution)
+        except PackageNotFoundError:
+            return None
+
+    def check_version(self) -> None:
+        """Raise `HostError` if the installed version is known and not supported."""
+        from packaging.specifiers import SpecifierSet
+        from packaging.version import InvalidVersion
+
+        version = self.installed_version()
+        if version is None:
+            return
+        try:
+            supported = SpecifierSet(self.supported).contains(version, prereleases=True)
+        except InvalidVersion:
+            supported = False
+        if not supported:
+            raise self.error(
+                f"{self.distribution} {version} is installed, hymemory-adapters supports {self.name} only in "
+                f'{self.supported}. Change it: pip install "{self.distribution}{self.supported}"'
+            )
+
+    def error(self, text: str) -> HostError:
+        """The error to raise, which also says why it is one where the host could have gone on without us."""
+        if self.name in enabled():
+            text += f" (HYMEMORY_ENABLE names {self.name}: it must not go on with another LLM unnoticed)"
+        return HostError(text)
+
+
+HOSTS: dict[str, Host] = {
+    host.name: host
+    for host in (
+        Host(
+            name="mem0",
+            distribution="mem0ai",
+            supported=">=0.1.116,<3",
+            tested=("0.1.118", "1.0.11", "2.2.1"),
+            installer="hymemory_adapters.mem0:install",
+        ),
+    )
+}
+"""Every known host by name. A new one needs a row here and its modules in `_hymemory_autoload.HOOKS`."""
+
+
+def enabled(environ: Mapping[str, str] | None = None) -> frozenset[str]:
+    """The known hosts that HYMEMORY_ENABLE names."""
+    return autoload.enabled_hosts(os.environ if environ is None else environ)[0]
+
+
+def install(host_name: str, module: ModuleType) -> None:
+    """Install the writer into a host's module, which has just executed or is loaded already.
+
+    Raises `HostError` if that cannot work. It holds no lock of its own: it may run inside the host's import,
+    and the installer may import more of the host in turn.
+    """
+    host = HOSTS[host_name]
+    # Reloading keeps a module's attributes: take the mark away, in case this time it fails.
+    vars(module).pop(_MARK, None)
+    try:
+        host.check_version()
+        path, _, function = host.installer.partition(":")
+        getattr(importlib.import_module(path), function)(module)
+    except HostError:
+        raise
+    except Exception as error:
+        version = host.installed_version() or "of unknown version"
+        raise host.error(
+            f"hymemory-adapters cannot work with {module.__name__} ({host.distribution} {version}): "
+            f"{type(error).__name__}: {error}. Tested are {', '.join(host.tested)}: "
+            f'pip install "{host.distribution}=={host.tested[-1]}"'
+        ) from error
+    vars(module)[_MARK] = True
+
+
+def register(*hosts: str) -> None:
+    """Switch the hosts on: now where they are imported already, otherwise as soon as they are.
+
+    Needed only where Python does not run the import hook by itself (a zipapp, `python -S`, an editable
+    install, HYMEMORY_AUTOLOAD=0). Call it as often as you like, before or after a host is imported.
+
+    Without names: every known host; one that cannot work is left alone with a warning, unless HYMEMORY_ENABLE
+    names it. With names, such a host raises `HostError`; an unknown name raises `ConfigurationError`.
+    """
+    names = [str(name).lower() for name in hosts] or list(HOSTS)
+    unknown = [name for name in names if name not in HOSTS]
+    if unknown:
+        from hymemory_adapters.core.lost import ConfigurationError
+
+        raise ConfigurationError(
+            f"register() does not know {', '.join(map(repr, unknown))}; the hosts are {', '.join(HOSTS)}"
+        )
+    autoload.listen()
+    for name in names:
+        try:
+            if hosts:  # an old version should raise here, not only warn when the host is imported
+                HOSTS[name].check_version()
+            _install_loaded(HOSTS[name])
+        except HostError as error:
+            if hosts or name in enabled():
+                raise
+            autoload.warn_once(name, error)
+
+
+def _install_loaded(host: Host) -> None:
+    """Install into those of the host's modules that are imported already."""
+    for name in host.modules:
+        if name not in sys.modules:
+            continue
+        # Not sys.modules[name]: another thread may be executing it just now; import_module waits for that.
+        module = importlib.import_module(name)
+        if _MARK not in vars(module):
+            install(host.name, module)
