@@ -1,9 +1,9 @@
 """The import hook of hymemory-adapters: a memory framework (a "host") finds the writer with no import line.
 
 Python calls ``start()`` whenever it starts (``hymemory_adapters.pth`` or ``.start`` in site-packages). It
-puts one finder on ``sys.meta_path``, which waits for the modules in ``HOOKS`` and, right after one has executed,
-hands it to ``hymemory_adapters.registry.install``. Every start pays for this file: until a host is imported, it
-imports nothing that Python has not loaded by itself.
+puts one finder on ``sys.meta_path``, which waits for the modules in ``HOOKS`` and, right after one of them has
+executed, hands it to ``hymemory_adapters.registry.install``. Every start pays for this file: until a host is
+imported, it imports nothing that Python has not loaded by itself.
 
 It breaks neither Python's start nor a host's import, but for one case: a host that HYMEMORY_ENABLE names and
 that cannot be taken over raises when it is imported, so that no conversation goes to its old LLM unnoticed.
@@ -36,9 +36,10 @@ def start() -> None:
     try:
         if os.environ.get("HYMEMORY_AUTOLOAD", "").strip().lower() in ("0", "false", "no", "off"):
             return
-        started = listen()
+        if not listen():
+            return
         unknown = enabled_hosts(os.environ)[1]
-        if started and unknown:
+        if unknown:
             names = ", ".join(map(ascii, sorted(unknown)))
             known = ", ".join(sorted(set(HOOKS.values())))
             _tell(f"hymemory-adapters: HYMEMORY_ENABLE names unknown hosts: {names} (known: {known})")
@@ -137,7 +138,7 @@ class _Finder:
         host = HOOKS.get(name)
         if host is None:
             return None
-        # Another hook may look the name up again from inside its own find_spec: stay out of that.
+        # This finder is asked as well, and another hook may look the name up again: stay out of that.
         names: set[str] = _looking.__dict__.setdefault("names", set())
         if name in names:
             return None
@@ -159,9 +160,7 @@ class _Finder:
     ) -> "ModuleSpec | None":
         for finder in tuple(sys.meta_path):
             find_spec = getattr(finder, "find_spec", None)
-            if finder is self or find_spec is None:
-                continue
-            spec: ModuleSpec | None = find_spec(name, path, target)
+            spec: ModuleSpec | None = find_spec(name, path, target) if find_spec else None
             if spec is not None:
                 return spec
         return None

@@ -54,6 +54,10 @@ INSTALLER = """
 def install(module):
     module.installed = getattr(module, "installed", 0) + module.ONE
 """
+RAISING_INSTALLER = """
+def install(module):
+    raise HostError("use the other Python")
+"""
 BROKEN_INSTALLER = """
 def install(module):
     if module.__name__.startswith("fakehost"):
@@ -314,8 +318,13 @@ def broken(python: Interpreter, how: str) -> str:
 @pytest.mark.parametrize("how", ["installer", "version"])
 def test_asked_for_by_name_a_loaded_host_that_fails_raises(python: Interpreter, how: str) -> None:
     said = broken(python, how)
-    stderr = python.run(f"load()\nfor _ in range(2): assert {said!r} in raises(register, 'fake')")
-    assert stderr == ""
+    code = f"load()\nfor _ in range(2): assert {said!r} in raises(register, 'fake')"
+    assert python.run(code) == ""
+
+
+def test_an_installer_may_say_itself_what_to_do(python: Interpreter) -> None:
+    python.write("fake_installer.py", "from hymemory_adapters.registry import HostError\n" + RAISING_INSTALLER)
+    python.run("load(); assert raises(register, 'fake') == 'use the other Python'")
 
 
 def test_asked_for_by_name_an_unsupported_version_raises_before_the_import(python: Interpreter) -> None:

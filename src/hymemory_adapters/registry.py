@@ -9,11 +9,15 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import _hymemory_autoload as autoload
+
+if TYPE_CHECKING:
+    from hymemory_adapters.core.write_call import WriteCall
 
 _MARK = "__hymemory__"
 
@@ -37,6 +41,8 @@ class Host:
     installer: str
     """`module:function`, called with each of the host's modules after it has executed, and again after a
     reload. It must bear being called twice on one module, from two threads at once."""
+    calls: str
+    """`module:function` that returns the table of write calls of the installed version."""
 
     @property
     def modules(self) -> tuple[str, ...]:
@@ -51,6 +57,11 @@ class Host:
             return version(self.distribution)
         except PackageNotFoundError:
             return None
+
+    def write_calls(self) -> tuple[WriteCall, ...]:
+        """The table of write calls of the installed version; imports the host."""
+        calls: tuple[WriteCall, ...] = _load(self.calls)()
+        return calls
 
     def check_version(self) -> None:
         """Raise `HostError` if the installed version is known and not supported."""
@@ -86,6 +97,7 @@ HOSTS: dict[str, Host] = {
             supported=">=0.1.116,<3",
             tested=("0.1.118", "1.0.11", "2.2.1"),
             installer="hymemory_adapters.mem0:install",
+            calls="hymemory_adapters.mem0.calls:calls",
         ),
     )
 }
@@ -108,8 +120,7 @@ def install(host_name: str, module: ModuleType) -> None:
     vars(module).pop(_MARK, None)
     try:
         host.check_version()
-        path, _, function = host.installer.partition(":")
-        getattr(importlib.import_module(path), function)(module)
+        _load(host.installer)(module)
     except HostError:
         raise
     except Exception as error:
@@ -120,6 +131,12 @@ def install(host_name: str, module: ModuleType) -> None:
             f'pip install "{host.distribution}=={host.tested[-1]}"'
         ) from error
     vars(module)[_MARK] = True
+
+
+def _load(target: str) -> Callable[..., Any]:
+    path, _, function = target.partition(":")
+    loaded: Callable[..., Any] = getattr(importlib.import_module(path), function)
+    return loaded
 
 
 def register(*hosts: str) -> None:

@@ -42,7 +42,7 @@ class WriterSettings(BaseModel):
     writer: str = Field(DEFAULT_WRITER, description="the name of a writer")
     base_url: str = Field("http://127.0.0.1:8000/v1", description="an http:// or https:// URL, usually ending in /v1")
     model: str = Field(DEFAULT_WRITER, min_length=1, description="a model that the server serves")
-    api_key: SecretStr | None = Field(None, repr=False, description="the server's key")
+    api_key: SecretStr | None = Field(None, repr=False, description="the server's key: ASCII without white space")
     no_think: dict[str, Any] = Field(default_factory=dict, description="a table that is merged into the request body")
     form: Form = Field("json_schema", description="json_schema, json_object or prompt")
     headers: dict[str, str] = Field(default_factory=dict, repr=False, description="a table of HTTP headers")
@@ -68,6 +68,14 @@ class WriterSettings(BaseModel):
             raise ValueError("not an http(s) URL")
         path = parts.path.rstrip("/").removesuffix("/chat/completions")
         return urlunsplit(parts._replace(path=path))
+
+    @field_validator("api_key", mode="after")
+    @classmethod
+    def _is_header_text(cls, key: SecretStr | None) -> SecretStr | None:
+        text = key.get_secret_value().strip() if key else ""  # keys read from files end in a line break
+        if not text.isascii() or not text.isprintable() or " " in text:
+            raise ValueError("not fit for a header")
+        return SecretStr(text) if text else None
 
     @field_validator("journal", "ca_bundle", mode="before")
     @classmethod

@@ -1,4 +1,4 @@
-"""The wire: OpenAI clients, the forms of a constraint, no-think, and what is known of the server."""
+"""One server and key: its OpenAI clients, what is known of it, and which constraint it takes."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from hymemory_adapters.core.events import say_once
 from hymemory_adapters.core.gate import Gate
 from hymemory_adapters.core.lost import JustLost
-from hymemory_adapters.core.reply import Reply
 from hymemory_adapters.core.request import Message, Request
 from hymemory_adapters.core.schema import Schema
+from hymemory_adapters.core.wire import FORMS, chat_body, extra_body
 
 if TYPE_CHECKING:
     import asyncio
 
     from hymemory_adapters.settings import WriterSettings
 
-FORMS = ("json_schema", "json_object", "prompt")
 CONNECT_SECONDS = 5.0
 DOWN_SECONDS = 2.0
 """After a refused connection, how long calls fail at once instead of finding out for themselves."""
@@ -32,7 +32,22 @@ NO_KEY = "EMPTY"  # what vLLM's own examples send; the SDK insists on some key
 Operation = Callable[[Any], Any]
 """One request: takes an OpenAI or AsyncOpenAI client, returns its answer or the coroutine for it."""
 
-_STRIPPED = frozenset({"reasoning_effort", "reasoning", "include_reasoning", "thinking", "enable_thinking"})
+
+class WireError(Exception):
+    """A request failed in a way that the openai package has no exception for (a body that is no JSON)."""
+
+
+@contextmanager
+def _only_known_errors() -> Iterator[None]:
+    import openai
+
+    try:
+        yield
+    except openai.OpenAIError:
+        raise
+    except Exception as error:
+        # Its name only: the text may hold a header or a body.
+        raise WireError(type(error).__name__) from None
 
 
 class Endpoint:
@@ -67,7 +82,8 @@ class Endpoint:
         gate = _gate(self.settings.concurrency)
         gate.enter(timeout)
         try:
-            return operation(self._sync_client())
+            with _only_known_errors():
+                return operation(self._sync_client())
         finally:
             gate.leave()
 
@@ -76,7 +92,8 @@ class Endpoint:
         gate = _gate(self.settings.concurrency)
         await gate.aenter(timeout)
         try:
-            return await operation(self._async_client())
+            with _only_known_errors():
+                return await operation(self._async_client())
         finally:
             gate.leave()
 
@@ -102,24 +119,8 @@ class Endpoint:
         """
         import openai
 
-        body: dict[str, Any] = {"model": self.settings.model, "messages": list(messages)}
-        body |= {k: v for k, v in request.sampling.items() if v is not None and k not in _STRIPPED}
-        if max_tokens is not None:
-            body["max_tokens"] = max_tokens
-        if schema is not None:
-            if form != "json_schema":
-                body["messages"] = _with_schema(messages, schema)
-            if (response_format := _response_format(schema, form)) is not None:
-                body["response_format"] = response_format
-        else:
-            host = {
-                "response_format": request.response_format,
-                "tools": list(request.tools),
-                "tool_choice": request.tool_choice,
-            }
-            body |= {key: value for key, value in host.items() if value}
-        host_extra = {k: v for k, v in request.extra_body.items() if k not in _STRIPPED}
-        extra = _merged(host_extra, self.settings.no_think)
+        body = chat_body(request, messages, model=self.settings.model, schema=schema, form=form, max_tokens=max_tokens)
+        extra = extra_body(request, self.settings.no_think)
         wait = openai.Timeout(timeout, connect=min(CONNECT_SECONDS, timeout))
         return lambda client: client.chat.completions.create(**body, extra_body=extra, timeout=wait)
 
@@ -212,53 +213,6 @@ class Endpoint:
         # OPENAI_CUSTOM_HEADERS (openai >= 2) is merged in by the constructor: put ours back alone.
         client._custom_headers = dict(settings.headers)
         return client
-
-
-def parse_completion(completion: Any) -> Reply | None:
-    """Read an openai ``ChatCompletion``; ``None`` if the server sent something else with status 200."""
-    choices = getattr(completion, "choices", None)
-    if not choices or getattr(choices[0], "message", None) is None:
-        return None
-    choice, usage = choices[0], getattr(completion, "usage", None)
-    message = choice.message
-    content = message.content
-    reasoning = getattr(message, "reasoning", None) or getattr(message, "reasoning_content", None)
-    return Reply(
-        text=content if isinstance(content, str) else None,
-        reasoning=reasoning if isinstance(reasoning, str) else None,
-        finish_reason=choice.finish_reason,
-        tokens_in=getattr(usage, "prompt_tokens", None),
-        tokens_out=getattr(usage, "completion_tokens", None),
-        tool_calls=tuple(call.model_dump() for call in message.tool_calls or ()),
-    )
-
-
-def _response_format(schema: Schema, form: str | None) -> dict[str, Any] | None:
-    if form == "json_schema":
-        return {
-            "type": "json_schema",
-            "json_schema": {"name": schema.name, "schema": schema.wire, "strict": True},
-        }
-    return {"type": "json_object"} if form == "json_object" else None
-
-
-def _with_schema(messages: Sequence[Message], schema: Schema) -> list[Message]:
-    """Tell the schema at the end of the last user message, so that roles still alternate."""
-    note = f"Answer with one JSON value that fits this JSON Schema, and nothing else:\n{json.dumps(schema.wire)}"
-    *before, last = messages
-    if last.get("role") == "user" and isinstance(last.get("content"), str):
-        return [*before, {**last, "content": f"{last['content']}\n\n{note}"}]
-    return [*messages, {"role": "user", "content": note}]
-
-
-def _merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge two tables; where both hold a table under one key, merge those too."""
-    merged = dict(under)
-    for key, value in over.items():
-        mine = merged.get(key)
-        both = isinstance(value, Mapping) and isinstance(mine, Mapping)
-        merged[key] = _merged(mine, value) if both else value  # type: ignore[arg-type]
-    return merged
 
 
 # -- one endpoint a server and process -------------------------------------------------------------

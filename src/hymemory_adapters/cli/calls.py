@@ -1,0 +1,47 @@
+"""``hymemory calls``: which write calls are recognised, and what happens when one is lost."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from hymemory_adapters.registry import HOSTS, Host
+
+
+def calls(
+    host: Annotated[str, typer.Argument(help="One host only.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with the schemas on the wire.")] = False,
+) -> None:
+    """List the write calls of the installed hosts: what is asked, and what the host gets when one is lost."""
+    if host and host not in HOSTS:
+        raise typer.BadParameter(f"there is no host {host!r}; known are: {', '.join(HOSTS)}")
+    rows = [row for each in HOSTS.values() if host in ("", each.name) for row in _rows(each)]
+    if as_json:
+        typer.echo(json.dumps(rows, indent=2))
+        return
+    table = Table(box=None, pad_edge=False)
+    for heading in ("call", "installed", "supported", "when lost", "what it does"):
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        table.add_row(row["call"], row["installed"] or "not installed", row["supported"], row["lost"], row["summary"])
+    Console().print(table)
+
+
+def _rows(host: Host) -> list[dict[str, Any]]:
+    about = {"host": host.name, "installed": host.installed_version(), "supported": host.supported}
+    if about["installed"] is None:
+        return [{"call": f"{host.name}.*", **about, "lost": "", "summary": f"pip install {host.distribution}"}]
+    return [
+        {
+            "call": call.name,
+            **about,
+            "lost": call.on_lost.value,
+            "summary": call.summary,
+            "schema": call.typical.wire if call.typical else None,
+        }
+        for call in host.write_calls()
+    ]
