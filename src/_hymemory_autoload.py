@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 HOOKS: dict[str, str] = {
     "mem0.llms.configs": "mem0",
     "mem0.utils.factory": "mem0",
+    "mem0.memory.main": "mem0",
 }
 """The module to wait for, and the host that it belongs to."""
 

@@ -29,7 +29,9 @@ autoload.HOOKS.clear()
 registry.HOSTS.clear()
 for name in ("fake", "other"):
     autoload.HOOKS[name + "host.config"] = autoload.HOOKS[name + "host.factory"] = name
-    registry.HOSTS[name] = Host(name, name + "host-dist", ">=1,<3", ("1.0", "2.0"), "fake_installer:install")
+    registry.HOSTS[name] = Host(
+        name, name + "host-dist", ">=1,<3", ("1.0", "2.0"), "fake_installer:install", "fake_installer:calls"
+    )
 
 def installed(host="fakehost"):
     modules = [sys.modules.get(host + "." + name) for name in ("config", "factory")]
@@ -139,7 +141,7 @@ def test_a_row_is_consistent(host: Host) -> None:
 
 
 def test_mem0() -> None:
-    assert HOSTS["mem0"].modules == ("mem0.llms.configs", "mem0.utils.factory")
+    assert HOSTS["mem0"].modules == ("mem0.llms.configs", "mem0.utils.factory", "mem0.memory.main")
     assert HOSTS["mem0"].distribution == "mem0ai"
 
 
@@ -155,7 +157,7 @@ assert autoload._FINDER not in sys.meta_path
 
 
 def some_host(installer: str = "nowhere:install") -> Host:
-    return Host("fake", "fakehost-dist", ">=1.1,<3", ("1.1", "2.0"), installer)
+    return Host("fake", "fakehost-dist", ">=1.1,<3", ("1.1", "2.0"), installer, "nowhere:calls")
 
 
 @pytest.mark.parametrize("version", [None, "1.1", "2.9.9", "2.0b1", "2.0.dev3", "2.0+local"])
@@ -211,6 +213,18 @@ def test_an_installer_that_cannot_work(monkeypatch: pytest.MonkeyPatch, installe
     assert "fakehost.config" in str(raised.value)
     assert 'pip install "fakehost-dist==2.0"' in str(raised.value)
     assert not hasattr(module, "__hymemory__")
+
+
+@pytest.mark.parametrize(("version", "advice"), [("2.0", "Please report it."), ("2.5", "pip install")])
+def test_a_tested_version_is_not_sent_to_pip(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, advice: str
+) -> None:
+    write_metadata(tmp_path, "fakehost-dist", version)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(HOSTS, "fake", some_host("json:nonsense"))
+    with pytest.raises(HostError, match=advice) as raised:
+        registry.install("fake", ModuleType("fakehost.config"))
+    assert ("pip install" in str(raised.value)) is (advice == "pip install")
 
 
 def test_the_installer_gets_the_module(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,20 +9,22 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import _hymemory_autoload as autoload
+from hymemory_adapters.core.lost import HyMemoryError
 
 if TYPE_CHECKING:
+    from hymemory_adapters.core.request import Message
     from hymemory_adapters.core.write_call import WriteCall
 
 _MARK = "__hymemory__"
 
 
-class HostError(RuntimeError):
+class HostError(HyMemoryError, RuntimeError):
     """hymemory-adapters cannot work with the host that is installed; the message says what to do."""
 
 
@@ -43,6 +45,9 @@ class Host:
     reload. It must bear being called twice on one module, from two threads at once."""
     calls: str
     """`module:function` that returns the table of write calls of the installed version."""
+    prompts: str = ""
+    """`module:function` that returns the messages of a typical request of the installed version, by write call,
+    made by the host's own builders."""
 
     @property
     def modules(self) -> tuple[str, ...]:
@@ -62,6 +67,11 @@ class Host:
         """The table of write calls of the installed version; imports the host."""
         calls: tuple[WriteCall, ...] = _load(self.calls)()
         return calls
+
+    def typical_prompts(self) -> Mapping[str, Sequence[Message]]:
+        """The messages of a typical request by write call; imports the host."""
+        prompts: Mapping[str, Sequence[Message]] = _load(self.prompts)() if self.prompts else {}
+        return prompts
 
     def check_version(self) -> None:
         """Raise `HostError` if the installed version is known and not supported."""
@@ -98,6 +108,7 @@ HOSTS: dict[str, Host] = {
             tested=("0.1.118", "1.0.11", "2.2.1"),
             installer="hymemory_adapters.mem0:install",
             calls="hymemory_adapters.mem0.calls:calls",
+            prompts="hymemory_adapters.mem0.prompts:typical",
         ),
     )
 }
@@ -125,10 +136,12 @@ def install(host_name: str, module: ModuleType) -> None:
         raise
     except Exception as error:
         version = host.installed_version() or "of unknown version"
+        advice = "Please report it."  # it is ours, if the tests run against this very version
+        if version not in host.tested:
+            advice = f'Tested are {", ".join(host.tested)}: pip install "{host.distribution}=={host.tested[-1]}"'
         raise host.error(
             f"hymemory-adapters cannot work with {module.__name__} ({host.distribution} {version}): "
-            f"{type(error).__name__}: {error}. Tested are {', '.join(host.tested)}: "
-            f'pip install "{host.distribution}=={host.tested[-1]}"'
+            f"{type(error).__name__}: {error}. {advice}"
         ) from error
     vars(module)[_MARK] = True
 

@@ -64,7 +64,7 @@ class WriterSettings(BaseModel):
     @classmethod
     def _is_url(cls, url: str) -> str:
         parts = urlsplit(url.strip())
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:  # a wrong port raises
             raise ValueError("not an http(s) URL")
         path = parts.path.rstrip("/").removesuffix("/chat/completions")
         return urlunsplit(parts._replace(path=path))
@@ -138,7 +138,9 @@ def resolve(
     variables = {name: environ[var] for name, var in VARIABLES.items() if environ.get(var, "").strip()}
     chosen = variables.pop("writer", None)
     name = chosen or str(given.get("writer", DEFAULT_WRITER))
-    entry = load_writers(environ.get("HYMEMORY_WRITERS_FILE") or None).fields(name, environ)
+    entry = load_writers(environ.get("HYMEMORY_WRITERS_FILE", "").strip() or None).fields(
+        name, environ, named_by="HYMEMORY_WRITER" if chosen else "writer in the config block"
+    )
 
     named: _Layer = (f"writer {name!r}", entry)
     env: _Layer = ("the environment", variables)

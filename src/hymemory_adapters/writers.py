@@ -36,15 +36,22 @@ class Writers:
     entries: Mapping[str, Mapping[str, Any]]
     file: Path | None = None
 
-    def fields(self, name: str, environ: Mapping[str, str]) -> dict[str, Any]:
+    def fields(self, name: str, environ: Mapping[str, str], *, named_by: str = "the writer") -> dict[str, Any]:
         """Return what a writer's entry sets, as fields of ``WriterSettings``.
+
+        Args:
+            name: the writer's.
+            environ: the environment, for the writer's key.
+            named_by: what named the writer, for the error.
 
         Raises:
             ConfigurationError: there is no such writer, or its key's variable is not set.
         """
         if name not in self.entries:
             more = f" (and {self.file})" if self.file else "; HYMEMORY_WRITERS_FILE names a file with more"
-            raise ConfigurationError(f"there is no writer {name!r}; known are: {', '.join(self.entries)}{more}")
+            raise ConfigurationError(
+                f"{named_by} is {name!r}, and there is no such writer; known are: {', '.join(self.entries)}{more}"
+            )
         fields = dict(self.entries[name])
         variable = fields.pop("api_key_env", None)
         if variable is not None:

@@ -3,33 +3,23 @@
 from __future__ import annotations
 
 import ast
-import atexit
 import inspect
+import itertools
 import json
 import math
-import os
 import re
-import shutil
-import tempfile
 import zlib
 from collections.abc import Callable, Iterable
+from functools import lru_cache
+from importlib.metadata import version
 from typing import Any
 
 import pytest
+from mem0.utils.factory import EmbedderFactory
+from qdrant_client import QdrantClient
 
-# Mem0 reads both when it is imported: telemetry would go to the internet, and the folder to the user's home.
-os.environ["MEM0_TELEMETRY"] = "False"
-os.environ["MEM0_DIR"] = tempfile.mkdtemp(prefix="mem0-tests-")
-atexit.register(shutil.rmtree, os.environ["MEM0_DIR"], ignore_errors=True)
-
-mem0 = pytest.importorskip("mem0", reason="Mem0 is not installed")
-
-from importlib.metadata import version  # noqa: E402
-
-from mem0.utils.factory import EmbedderFactory  # noqa: E402
-from qdrant_client import QdrantClient  # noqa: E402
-
-import hymemory_adapters  # noqa: E402
+import hymemory_adapters
+import mem0
 
 hymemory_adapters.register("mem0")  # the tests run from the source tree as well as from the wheel
 
@@ -40,7 +30,9 @@ USER = "alice"
 CALLS = ("mem0.additive",) if MAJOR >= 2 else ("mem0.facts", "mem0.update")
 
 only_v2 = pytest.mark.skipif(MAJOR < 2, reason=f"Mem0 {VERSION} has no additive call (2.x has)")
-only_two_calls = pytest.mark.skipif(MAJOR >= 2, reason=f"Mem0 {VERSION} has no facts and update calls (0.1 and 1.x have)")
+only_two_calls = pytest.mark.skipif(
+    MAJOR >= 2, reason=f"Mem0 {VERSION} has no facts and update calls (0.1 and 1.x have)"
+)
 
 
 class HashEmbedder:
@@ -64,18 +56,37 @@ class HashEmbedder:
 EmbedderFactory.provider_to_class["huggingface"] = f"{__name__}.HashEmbedder"
 
 
-def config(llm: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """A whole Mem0 config with this ``llm`` in it, and a store of its own."""
+_numbers = itertools.count()
+
+
+@lru_cache(maxsize=1)
+def _client() -> QdrantClient:
+    return QdrantClient(":memory:")  # takes 40 ms to make, so one for all: each memory has its own collection
+
+
+def config(llm: dict[str, Any] | None, *, own_client: bool = False, **more: Any) -> dict[str, Any]:
+    """A whole Mem0 config with this ``llm`` in it, and a store of its own.
+
+    Embedded Qdrant is not thread-safe: whoever writes from several threads takes clients of their own.
+    """
+    store = {
+        "client": QdrantClient(":memory:") if own_client else _client(),
+        "collection_name": f"memories_{next(_numbers)}",
+        "embedding_model_dims": DIMENSIONS,
+    }
     return {
-        "llm": llm,
+        **({} if llm is None else {"llm": llm}),
         "embedder": {"provider": "huggingface", "config": {"embedding_dims": DIMENSIONS}},
-        "vector_store": {
-            "provider": "qdrant",
-            "config": {"client": QdrantClient(":memory:"), "embedding_model_dims": DIMENSIONS},
-        },
+        "vector_store": {"provider": "qdrant", "config": store},
         "history_db_path": ":memory:",
         **more,
     }
+
+
+def drop(memory: Any) -> None:
+    """Delete a memory's store."""
+    memory.db.close()
+    memory.vector_store.client.delete_collection(memory.collection_name)
 
 
 def hymemory(url: str, **block: Any) -> dict[str, Any]:

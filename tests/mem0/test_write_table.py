@@ -7,7 +7,6 @@ requests were answered wrongly in public bug reports, and how its own parser rea
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -139,7 +138,7 @@ UPDATE = Row(
     memories=(OSLO,),
     before=(facts_reply(TEA, BERGEN),),
     expected=[("ADD", TEA), ("UPDATE", BERGEN)],
-    salvaged=[("ADD", BERGEN), ("ADD", TEA)],
+    salvaged=[("ADD", TEA), ("ADD", BERGEN)],
     malformed={
         "no_event": _memory(_ADD, {"id": "0", "text": BERGEN}),
         "event_lower_case": _memory(_ADD, {**_UPDATE, "event": "update"}),

@@ -251,7 +251,7 @@ OPEN_CASES: tuple[OpenCase, ...] = (
         ("json_in_reasoning",), reasoning='{"memory": []}', call="mem0.additive",
     ),
     OpenCase(
-        "whitespace_loop", "vllm-project/vllm#38696", "ask_again", '{\n"memory":\n ' + "\n  \n\n " * 42 + "\n  \n",
+        "whitespace_loop", "vllm-project/vllm#38696", "ask_again", '{\n"memory":\n ' + "\n  \n\n " * 39 + "\n  \n",
         _GOOD_MEMORIES, _MEMORIES, "looping", finish_reason="length", call="mem0.additive",
     ),
     OpenCase(

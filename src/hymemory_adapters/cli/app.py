@@ -8,6 +8,7 @@ import typer
 
 from hymemory_adapters import __version__
 from hymemory_adapters.cli.calls import calls
+from hymemory_adapters.cli.doctor import doctor
 from hymemory_adapters.cli.lost import lost
 
 app = typer.Typer(
@@ -16,6 +17,7 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,  # they would hold keys and conversations
     help="Hy-Memory as the memory LLM of agent memory frameworks.",
 )
+app.command()(doctor)
 app.command()(calls)
 app.command()(lost)
 

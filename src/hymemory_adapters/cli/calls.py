@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from hymemory_adapters.registry import HOSTS, Host
 
@@ -27,7 +28,8 @@ def calls(
     for heading in ("call", "installed", "supported", "when lost", "what it does"):
         table.add_column(heading, overflow="fold")
     for row in rows:
-        table.add_row(row["call"], row["installed"] or "not installed", row["supported"], row["lost"], row["summary"])
+        cells = row["call"], row["installed"] or "not installed", row["supported"], row["lost"], row["summary"]
+        table.add_row(*map(Text, cells))
     Console().print(table)
 
 
@@ -35,6 +37,11 @@ def _rows(host: Host) -> list[dict[str, Any]]:
     about = {"host": host.name, "installed": host.installed_version(), "supported": host.supported}
     if about["installed"] is None:
         return [{"call": f"{host.name}.*", **about, "lost": "", "summary": f"pip install {host.distribution}"}]
+    try:
+        calls = host.write_calls()
+    except Exception as error:  # another version than the supported ones, or a broken installation
+        why = f"cannot be read: {type(error).__name__}: {error}"
+        return [{"call": f"{host.name}.*", **about, "lost": "", "summary": why}]
     return [
         {
             "call": call.name,
@@ -43,5 +50,5 @@ def _rows(host: Host) -> list[dict[str, Any]]:
             "summary": call.summary,
             "schema": call.typical.wire if call.typical else None,
         }
-        for call in host.write_calls()
+        for call in calls
     ]

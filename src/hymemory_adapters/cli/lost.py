@@ -9,8 +9,10 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.panel import Panel
+from rich.text import Text
+
+from hymemory_adapters.cli.text import printable
 
 _SHOWN = 2000
 
@@ -24,44 +26,56 @@ def lost(
     Exit code 1 if a line of the file cannot be read.
     """
     console = Console()
-    unreadable = 0
-    with file.open(encoding="utf-8") as lines:
+    shown = unreadable = 0
+    with file.open(encoding="utf-8", errors="replace") as lines:
         for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
             try:
                 entry = json.loads(line)
-                console.print(Panel(_text(entry, full=full), title=_title(entry), title_align="left"))
-            except (ValueError, KeyError, TypeError, AttributeError):
+                panel = Panel(_text(entry, full=full), title=Text(_title(entry)), title_align="left")
+            except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, OSError, RecursionError):
                 unreadable += 1
-                console.print(f"[red]line {number} is no journal line[/red]")
+                console.print(Text(f"line {number} is no journal line", "red"))
+                continue
+            shown += 1
+            console.print(panel)
+    console.print(Text(f"{shown} lost write{'' if shown == 1 else 's'}"))
     if unreadable:
         raise typer.Exit(1)
 
 
 def _title(entry: dict[str, Any]) -> str:
     at = datetime.fromtimestamp(entry["at"]).astimezone().isoformat(sep=" ", timespec="seconds")
-    whose = " ".join(f"{key} {value}" for key, value in entry.get("context", {}).items())
-    return escape(f"{at}  {entry['call']}  {entry['outcome']}  {whose}".rstrip())
+    return printable(f"{at}  {entry['call']}  {entry['outcome']}")
 
 
-def _text(entry: dict[str, Any], *, full: bool) -> str:
-    parts = [f"[bold]why[/bold] {escape(str(entry['error']))}"]
+def _text(entry: dict[str, Any], *, full: bool) -> Text:
+    # Text objects and no markup: a conversation may hold [bold] or :smile:.
+    whose = ", ".join(f"{key} {value}" for key, value in entry.get("context", {}).items())
+    parts = [_part("whose", whose)] if whose else []
+    parts.append(_part("why", str(entry["error"])))
     for attempt in entry["attempts"]:
         for problem in attempt["problems"]:
             where = f"{problem['path']}: " if problem["path"] else ""
-            parts.append(f"  attempt {attempt['number']}: {escape(where + problem['message'])}")
+            parts.append(Text(printable(f"  attempt {attempt['number']}: {where}{problem['message']}")))
     for message in entry.get("messages", ()):
-        parts.append(f"[bold]{escape(str(message.get('role')))}[/bold] {_clipped(message.get('content'), full=full)}")
+        parts.append(_part(str(message.get("role")), _clipped(message.get("content"), full=full)))
     for number, reply in enumerate(entry.get("replies", ()), 1):
-        parts.append(f"[bold]reply {number}[/bold] {_clipped(reply, full=full)}")
+        parts.append(_part(f"reply {number}", _clipped(reply, full=full)))
     if "messages_sha256" in entry:
-        parts.append(f"messages are not kept (HYMEMORY_JOURNAL_CONTENT=off): sha256 {entry['messages_sha256']}")
-    return "\n".join(parts)
+        digest = entry["messages_sha256"]
+        parts.append(Text(printable(f"messages are not kept (HYMEMORY_JOURNAL_CONTENT=off): sha256 {digest}")))
+    return Text("\n").join(parts)
+
+
+def _part(name: str, text: str) -> Text:
+    return Text.assemble((printable(name), "bold"), " ", printable(text))
 
 
 def _clipped(content: Any, *, full: bool) -> str:
     text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
-    text = text.encode("utf-8", "replace").decode()  # half a surrogate pair cannot be printed
     if full or len(text) <= _SHOWN:
-        return escape(text)
+        return text
     # The end is what the host added: long system prompts stand at the front.
-    return escape(f"[... {len(text) - _SHOWN:,} characters] {text[-_SHOWN:]}")
+    return f"[... {len(text) - _SHOWN:,} characters] {text[-_SHOWN:]}"

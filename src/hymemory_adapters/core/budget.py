@@ -41,7 +41,6 @@ class Budget:
         self._timeout = timeout
         self._started = time.monotonic()
         self._raised = False
-        self._room: int | None = None
 
     @property
     def remaining(self) -> float:
@@ -56,16 +55,15 @@ class Budget:
 
     def fit(self, context: int, prompt_tokens: int) -> bool:
         """Keep within a context of that many tokens; return whether a reply still finds room."""
-        self._room = context - prompt_tokens - _MARGIN
-        if self._room < SMALLEST_REPLY:
+        room = context - prompt_tokens - _MARGIN
+        if room < SMALLEST_REPLY:
             return False
-        self.max_tokens = min(self.max_tokens, self._room)
+        self.max_tokens = min(self.max_tokens, room)
         return True
 
     def raise_after_truncation(self) -> None:
-        """Ask for more tokens, once, up to the ceiling and to what the context holds."""
+        """Ask for more tokens, once, up to the ceiling; :meth:`fit` then keeps it within the context."""
         if self._raised:
             return
         self._raised = True
-        limit = self._ceiling if self._room is None else min(self._ceiling, self._room)
-        self.max_tokens = max(self.max_tokens, min(self.max_tokens * RAISE_FACTOR, limit))
+        self.max_tokens = max(self.max_tokens, min(self.max_tokens * RAISE_FACTOR, self._ceiling))

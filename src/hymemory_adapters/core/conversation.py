@@ -42,10 +42,16 @@ class Conversation:
 
         Where the failed replies leave no room for another, what was wrong with the last one has to do.
         """
-        if self._said and not self._fits(self._said, budget, context):
+        if not self._said and context is not None:
+            budget.fit(context, self.guessed_prompt(context))
+        elif self._said and not self._fits(self._said, budget, context):
             self._fits(self._said[-1:], budget, context)
             return [*self.messages, *self._said[-1:]]
         return [*self.messages, *self._said]
+
+    def guessed_prompt(self, context: int) -> int:
+        """Estimate the prompt's tokens: half the context at most, so that a bad estimate refuses no write."""
+        return min(estimated_prompt(self.messages), context // 2)
 
     def _fits(self, said: Sequence[Message], budget: Budget, context: int | None) -> bool:
         prompt = (self._prompt_tokens or 0) + estimated_prompt(said)

@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterable, Sequence
 
 # A word, or one character of a script that is written without spaces.
-_UNIT = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\u0e00-\u0e7f]|[^\W_\u2e80-\u9fff\uac00-\ud7af]+")
+_SPACELESS = r"\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\u0e00-\u0e7f"
+_UNIT = re.compile(rf"[{_SPACELESS}]|[^\W_{_SPACELESS}]+")
 
 SIMILAR = 0.5
 """Share of a text's words that must stand in another for the two to speak of the same thing."""
@@ -34,7 +35,7 @@ def says(text: str, other: str) -> bool:
     return folded(text) in folded(other) or similarity(text, other) >= SIMILAR
 
 
-def uncarried(facts: Sequence[str], carriers: Iterable[str]) -> list[int]:
+def uncarried(facts: Sequence[str], carriers: Iterable[str], *, credit_strangers: bool = True) -> list[int]:
     """Which facts no operation carries.
 
     An operation carries each fact whose words it has. One that has the words of none may have been reworded
@@ -43,6 +44,7 @@ def uncarried(facts: Sequence[str], carriers: Iterable[str]) -> list[int]:
     Args:
         facts: what was to be decided on.
         carriers: the texts of the operations that change something.
+        credit_strangers: whether an operation that has the words of no fact counts for one.
 
     Returns:
         indices into ``facts``.
@@ -50,7 +52,22 @@ def uncarried(facts: Sequence[str], carriers: Iterable[str]) -> list[int]:
     left = list(range(len(facts)))
     strangers = 0
     for carrier in carriers:
-        carried = [index for index in range(len(facts)) if says(facts[index], carrier)]
+        carried = _carried(facts, carrier)
         strangers += not carried
         left = [index for index in left if index not in carried]
-    return left[strangers:]
+    return left[strangers:] if credit_strangers else left
+
+
+def _carried(facts: Sequence[str], carrier: str) -> list[int]:
+    """Which facts one operation carries: the nearest one, and others if it has what is theirs alone.
+
+    "Likes tea" has half of the words of "Likes coffee", and does not say it.
+    """
+    near = [index for index, fact in enumerate(facts) if says(fact, carrier)]
+    nearest = facts[max(near, key=lambda index: similarity(facts[index], carrier))] if near else ""
+    units = set(_UNIT.findall(nearest.casefold()))
+
+    def own(fact: str) -> str:
+        return " ".join(unit for unit in _UNIT.findall(fact.casefold()) if unit not in units)
+
+    return [index for index in near if not own(facts[index]) or similarity(own(facts[index]), carrier) >= SIMILAR]

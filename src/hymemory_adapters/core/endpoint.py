@@ -105,7 +105,7 @@ class Endpoint:
         schema: Schema | None,
         form: str | None,
         max_tokens: int | None,
-        timeout: float,
+        timeout: float | Callable[[], float],
     ) -> Operation:
         """Build one chat request.
 
@@ -115,14 +115,19 @@ class Endpoint:
             schema: constrains the reply; ``None`` leaves the host's own ``response_format`` and tools.
             form: how the schema is told, one of ``FORMS``.
             max_tokens: the output budget; ``None`` leaves the server's.
-            timeout: seconds.
+            timeout: seconds, or what says them when the request goes out: it may wait for its place.
         """
         import openai
 
         body = chat_body(request, messages, model=self.settings.model, schema=schema, form=form, max_tokens=max_tokens)
         extra = extra_body(request, self.settings.no_think)
-        wait = openai.Timeout(timeout, connect=min(CONNECT_SECONDS, timeout))
-        return lambda client: client.chat.completions.create(**body, extra_body=extra, timeout=wait)
+
+        def send(client: Any) -> Any:
+            seconds = timeout() if callable(timeout) else timeout
+            wait = openai.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds))
+            return client.chat.completions.create(**body, extra_body=extra, timeout=wait)
+
+        return send
 
     def ask_facts(self) -> Operation:
         """Build the request for what the server serves."""
@@ -133,8 +138,9 @@ class Endpoint:
 
     def learn(self, page: Any) -> None:
         """Take in the answer to :meth:`ask_facts`; servers that tell less are no error."""
-        models = list(getattr(page, "data", None) or ())
-        self.served = tuple(str(model.id) for model in models if getattr(model, "id", None))
+        data = getattr(page, "data", None)
+        models = [model for model in data if getattr(model, "id", None)] if isinstance(data, list) else []
+        self.served = tuple(str(model.id) for model in models)
         for model in models:
             length = getattr(model, "max_model_len", None)
             if model.id == self.settings.model and isinstance(length, int):
@@ -167,6 +173,10 @@ class Endpoint:
         """Remember that nothing listens there."""
         self._down_until = time.monotonic() + DOWN_SECONDS
 
+    def mark_up(self) -> None:
+        """Remember that something answered."""
+        self._down_until = 0.0
+
     @property
     def is_down(self) -> bool:
         """Whether a connection was refused a moment ago."""
@@ -197,13 +207,19 @@ class Endpoint:
 
     def _isolated(self, factory: Any, http_factory: Any) -> Any:
         """Make a client that has nothing from OPENAI_* variables, which belong to the app's own LLM."""
+        import openai
+
         settings = self.settings
         key = settings.api_key.get_secret_value() if settings.api_key else NO_KEY
-        http_client = None
+        http: dict[str, Any] = {}
         if settings.ca_bundle is not None:
             import ssl
 
-            http_client = http_factory(verify=ssl.create_default_context(cafile=settings.ca_bundle))
+            http["verify"] = ssl.create_default_context(cafile=settings.ca_bundle)
+        if http_factory is openai.DefaultAsyncHttpxClient:
+            # An idle connection would outlive its loop, and keep it alive: one more open file an asyncio.run.
+            http["limits"] = type(openai.DEFAULT_CONNECTION_LIMITS)(max_keepalive_connections=0)
+        http_client = http_factory(**http) if http else None
         client = factory(
             api_key=key, base_url=settings.base_url, max_retries=0, http_client=http_client,
             organization="", project="", default_headers=dict(settings.headers),

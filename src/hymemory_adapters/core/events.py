@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import threading
 import time
 from collections import Counter
@@ -161,3 +162,13 @@ def say_once(key: str, message: str) -> None:
             return
         _said.add(key)
     log.warning(message)
+
+
+def _unlock() -> None:
+    """In a forked child: the lock may be held by a thread that is not there."""
+    global _said_lock
+    _said_lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_unlock)

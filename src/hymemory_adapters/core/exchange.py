@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hymemory_adapters.core import advice
-from hymemory_adapters.core.budget import Budget, estimated_prompt
+from hymemory_adapters.core.budget import Budget
 from hymemory_adapters.core.conversation import Conversation
 from hymemory_adapters.core.endpoint import Endpoint, Operation, WireError
-from hymemory_adapters.core.events import WriteEvent, say_once
+from hymemory_adapters.core.events import WriteEvent, current_context, say_once
 from hymemory_adapters.core.failure import Failure, classify
 from hymemory_adapters.core.lost import EndpointError, HyMemoryError, MalformedWriteError
 from hymemory_adapters.core.patience import Patience
@@ -80,7 +80,7 @@ class Exchange:
             timeout=settings.timeout,
             deadline=settings.deadline,
         )
-        self._repeat = bool(endpoint.just_lost) and request.digest in endpoint.just_lost
+        self._repeat = bool(endpoint.just_lost) and self._key in endpoint.just_lost
         self._limit = 1 if self._repeat else settings.attempts
         self._record = Record(host, call, settings, repeat=self._repeat)
         self._patience = Patience(settings.retry_seconds)
@@ -93,6 +93,11 @@ class Exchange:
         self._sent_form: str | None = None
         self._without_schema = False  # tried after HTTP 500: is it the schema?
 
+    @property
+    def _key(self) -> str:
+        """What a repeat of this call is known by: the same words of another user are none."""
+        return f"{self._request.digest} {sorted(current_context().items())}"
+
     # -- what is sent ------------------------------------------------------------------------------
 
     @property
@@ -104,7 +109,7 @@ class Exchange:
         """Say what to send now."""
         if self._budget.remaining <= 0:
             raise self._error(EndpointError, advice.deadline(self._settings))
-        if self._endpoint.is_down:
+        if self._endpoint.is_down and not self._sent_at and not self._record.attempts:  # not in the middle of a call
             raise self._error(EndpointError, advice.refused(self._settings, again=True))
         if self._asking_facts:
             return self._endpoint.ask_facts()
@@ -117,7 +122,7 @@ class Exchange:
             schema=schema,
             form=self._sent_form,
             max_tokens=self._budget.max_tokens if self._call else self._request.max_tokens,
-            timeout=self._budget.request_timeout,
+            timeout=lambda: self._budget.request_timeout,
         )
 
     @property
@@ -149,7 +154,9 @@ class Exchange:
         if self._without_schema and schema is not None:
             # Without the schema the server no longer fails: it was the schema.
             self._endpoint.step_down(self._endpoint.form_of(schema), "HTTP 500 with it, none without", schema)
+            self._without_schema = False
         self._patience.answered()
+        self._endpoint.mark_up()
         if self._contract is None:
             self.result = Written(None, reply, None)
             return
@@ -165,7 +172,7 @@ class Exchange:
         if not verdict.problems and (not verdict.undecided or self._asked_undecided or last):
             self._finish(verdict, contract)
             return
-        self._asked_undecided = not verdict.problems
+        self._asked_undecided |= not verdict.problems
         if self._context_is_full(reply, verdict.problems):
             raise self._error(MalformedWriteError, advice.context_full(self._settings, reply))
         if last:
@@ -192,7 +199,7 @@ class Exchange:
         if "json_in_reasoning" in verdict.normalisations:
             say_once(f"reasoning:{self._settings.base_url}", advice.json_in_reasoning(self._settings))
         if self._repeat:
-            self._endpoint.just_lost.discard(self._request.digest)
+            self._endpoint.just_lost.discard(self._key)
         value = contract.render(verdict.value)
         event = self._record.taken(verdict.normalisations, declined=bool(verdict.undecided))
         self.result = Written(value, self._last, event)
@@ -210,6 +217,8 @@ class Exchange:
             except openai.OpenAIError as error:
                 self._failed(error)
             except WireError as error:
+                if self._asking_facts:
+                    self._no_facts()
                 raise self._final(Failure("request", f"its answer cannot be read ({error})")) from None
             except TimeoutError:
                 raise self._error(EndpointError, advice.no_place(self._settings)) from None
@@ -221,20 +230,27 @@ class Exchange:
             if self._call is not None:
                 self._record.lost("lost", f"{self._call.name}: {type(error).__name__}", self._conversation.messages)
             raise
+
+    @contextmanager
+    def cancelling(self) -> Iterator[None]:
+        """Tell of a call that the app gives up, in a request or in a pause between two."""
+        try:
+            yield
+        except Exception:
+            raise
         except BaseException:
-            if self._call is not None:
+            if self._call is not None and self.result is None:
                 self._record.cancelled()
             raise
 
     def _failed(self, error: Exception) -> None:
         """Decide what a failed request means; raises."""
-        if self._asking_facts:  # asked for by the way: whatever the answer, the write goes on
-            self._facts_are_in()
-            raise GoAround
+        if self._asking_facts:
+            self._no_facts()
         failure = classify(
             error,  # type: ignore[arg-type]
             constrained=self._sent_form in ("json_schema", "json_object"),
-            messages=self._conversation.messages,
+            messages=self._conversation.fitted(self._budget, None),
         )
         match failure.kind:
             case "form" | "schema":
@@ -248,10 +264,15 @@ class Exchange:
                 self._retry_transport(failure)
         raise self._final(failure) from None  # the SDK's own message may quote the conversation
 
+    def _no_facts(self) -> None:
+        """They were asked for by the way: whatever the answer, the write goes on."""
+        self._facts_are_in()
+        raise GoAround
+
     def _facts_are_in(self) -> None:
         self._asking_facts = False
         if self._refused_by is not None:
-            raise self._final(self._refused_by)
+            raise self._final(self._refused_by) from None
 
     def _step_down(self, failure: Failure) -> None:
         schema, form = self._schema, self._sent_form
@@ -265,10 +286,12 @@ class Exchange:
         if context is None and not self._endpoint.facts_tried:
             self._asking_facts = True
             raise GoAround
+        learned = self._endpoint.context is None and context is not None
+        self._endpoint.context = context
         before = self._budget.max_tokens
-        prompt = failure.prompt or estimated_prompt(self._conversation.messages)
-        if self._call and context and self._budget.fit(context, prompt) and self._budget.max_tokens < before:
-            self._endpoint.context = context
+        prompt = failure.prompt or self._conversation.guessed_prompt(context or 0)
+        fits = self._call and context and self._budget.fit(context, prompt) and self._budget.max_tokens < before
+        if fits or (learned and self._record.attempts):  # the failed replies can be left out
             raise GoAround
 
     def _retry_transport(self, failure: Failure) -> None:
@@ -296,7 +319,7 @@ class Exchange:
         fallback = self._contract.fallback if self._call.on_lost is not OnLost.RAISE else None
         salvaged = fallback is not None and self._call.on_lost is OnLost.SALVAGE
         value = self._contract.render(fallback(self._fitting)) if fallback else None
-        self._endpoint.just_lost.add(self._request.digest)
+        self._endpoint.just_lost.add(self._key)
         event = self._record.lost("salvaged" if salvaged else "lost", str(error), self._conversation.messages)
         if fallback is None:
             raise error

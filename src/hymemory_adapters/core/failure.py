@@ -5,6 +5,7 @@ Only openai's own exceptions are looked at: openai 1 and 2 stand on httpx, opena
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ Kind = Literal[
 _LATER = frozenset({408, 409, 425, 429})
 _SCHEMA_WORDS = re.compile(
     r"(json|output)[ _]?schema contains|features not supported|into a grammar|grammar error|invalid (json )?schema|"
+    r"schema conversion failed|failed to (compile|parse) (json )?grammar|"
     r"unsupported (json )?schema|schema .{0,40}(not supported|invalid|unsupported)|invalid schema for response_format",
     re.IGNORECASE,
 )
@@ -47,6 +49,7 @@ _PROMPT_IS = re.compile(
 )
 _SHOWN = 300
 _ECHO = 24
+_WORD = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +95,8 @@ def classify(error: openai.OpenAIError, *, constrained: bool, messages: Sequence
         if any(isinstance(cause, ConnectionRefusedError) or "refused" in str(cause) for cause in causes):
             return Failure("refused", "connection refused")
         detail = next((str(cause) for cause in causes[1:] if str(cause)), str(error))
+        if "header" in detail.lower():  # the HTTP library quotes the header, which may be the key
+            return Failure("request", "a header of the writer holds characters that HTTP does not allow")
         return Failure("transport", _clean(detail, messages))
     return Failure("request", f"the answer is not OpenAI's chat completion ({type(error).__name__})")
 
@@ -99,6 +104,8 @@ def classify(error: openai.OpenAIError, *, constrained: bool, messages: Sequence
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None:
         yield error
+        # A name with several addresses (localhost): one failure each, in a group.
+        yield from getattr(error, "exceptions", ())
         error = error.__cause__ or error.__context__
 
 
@@ -139,9 +146,11 @@ def _server_text(body: object) -> str:
 def _clean(text: str, messages: Sequence[Mapping[str, Any]]) -> str:
     """Shorten a server's words; drop them where they quote the conversation."""
     text = " ".join(text.split())[:_SHOWN]
-    windows = [text[i : i + _ECHO] for i in range(0, max(0, len(text) - _ECHO) + 1)] if len(text) >= _ECHO else []
-    asked = "\n".join(" ".join(str(message.get("content") or "").split()) for message in messages)
-    if any(window in asked for window in windows):
+    contents = [" ".join(str(message.get("content") or "").split()) for message in messages]
+    asked = "\n".join([*contents, json.dumps(contents)])  # some servers quote it with \\u escapes
+    windows = (text[i : i + _ECHO] for i in range(len(text) - _ECHO + 1))
+    short = (content for content in contents if _WORD <= len(content) < _ECHO)
+    if any(window in asked for window in windows) or any(content in text for content in short):
         return "(the server's words quote the request and are left out)"
     return text
 

@@ -48,13 +48,14 @@ class Gate:
         if place.done():
             return
         try:
-            await asyncio.wait_for(asyncio.wrap_future(place), timeout)
-        except asyncio.TimeoutError:
-            self._give_up(place)
-            raise TimeoutError from None
+            # Not wait_for: before Python 3.12 it drops a cancellation that comes together with the place.
+            served, _ = await asyncio.wait([asyncio.wrap_future(place)], timeout=timeout)
         except BaseException:
             self._give_up(place)
             raise
+        if not served:
+            self._give_up(place)
+            raise TimeoutError
 
     def leave(self) -> None:
         """Give the place to whoever waits longest."""

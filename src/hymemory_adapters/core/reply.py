@@ -42,8 +42,10 @@ _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]"]', re.DOTALL)
 _THINK = re.compile(r"\s*<(think(?:ing)?(?::[\w.-]+)?)>(.*?)</\1>\s*", re.DOTALL | re.IGNORECASE)
 _THINK_OPEN = re.compile(r"\s*<think(?:ing)?(?::[\w.-]+)?>", re.IGNORECASE)
 _THINK_CLOSE = re.compile(r"</think(?:ing)?(?::[\w.-]+)?>", re.IGNORECASE)
-_FENCE_ONLY = re.compile(r"\s*(?:`{3,}|~{3,})[\w+-]*\s*(?:(?:`{3,}|~{3,})\s*)?")
-_COMMA = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*")|,(?=\s*[}\]])', re.DOTALL)
+# The look-aheads keep a run of marks whole: matching a long one by halves is quadratic work.
+_FENCE_ONLY = re.compile(r"\s*(?:`{3,}(?!`)|~{3,}(?!~))[\w+-]*\s*(?:(?:`{3,}(?!`)|~{3,}(?!~))\s*)?")
+# A comma right after an opening bracket trails nothing: "[,]" stays as it is, which is no JSON.
+_COMMA = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*"|[{\[]\s*,)|,(?=\s*[}\]])', re.DOTALL)
 _SUSPECT = re.compile("\\\\u(?:0000|[dD][89a-fA-F])|[\x00\ud800-\udfff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -142,16 +144,19 @@ def _without_thinking(text: str, used: list[str], *, json_follows: bool) -> str:
     if text.startswith("\ufeff"):
         text = text[1:]
         used.append("bom")
-    while block := _THINK.match(text):
-        text = text[block.end() :]
+    position = 0
+    while block := _THINK.match(text, position):
+        position = block.end()
         used.append("think")
+    text = text[position:]
     if _THINK_OPEN.match(text):
         raise _UnreadableError(Problem("thinking_only", "a <think> block was opened and never closed"))
-    closers = list(_THINK_CLOSE.finditer(text))
     # A </think> may stand inside a JSON string, even of a reply that was cut: only a closer before the
     # first bracket ends a block that the prompt had opened.
     first_bracket = _OPEN.search(text) if json_follows else None
-    if closers and (first_bracket is None or closers[-1].end() <= first_bracket.start()):
+    before = first_bracket.start() if first_bracket else len(text)
+    closers = list(_THINK_CLOSE.finditer(text, 0, before))
+    if closers:
         text = text[closers[-1].end() :]
         used.append("think_unopened")
     return text
@@ -269,7 +274,8 @@ def _check_characters(value: Any) -> None:
     for path, string in strings_in(value):
         if "\x00" in string or _SURROGATE.search(string):
             message = "a NUL or half a surrogate pair stands in the text"
-            raise _UnreadableError(Problem("bad_character", message, json_path(path)))
+            where = json_path(part if isinstance(part, int) else "" for part in path)  # keys may be the model's words
+            raise _UnreadableError(Problem("bad_character", message, where))
 
 
 Path = tuple[str | int, ...]

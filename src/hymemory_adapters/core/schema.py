@@ -56,6 +56,8 @@ def wire_schema(schema: Any) -> Any:
     if "required" in reduced:  # a required key that no property declares is a 400 on some servers
         declared = reduced.get("properties", {})
         reduced["required"] = [key for key in reduced["required"] if key in declared]
+        if not reduced["required"]:
+            del reduced["required"]
     return reduced
 
 
@@ -105,15 +107,32 @@ class Schema:
         """Validate a value; the first ten problems, in the order of the value."""
         if self._validator.is_valid(value):
             return ()
-        errors = sorted(self._validator.iter_errors(value), key=lambda error: list(map(str, error.path)))
-        return tuple(_described(error) for error in errors[:MAX_PROBLEMS])
+        errors = sorted(self._validator.iter_errors(value), key=lambda error: list(error.absolute_path))
+        found = dict.fromkeys(_described(error, self._keys) for error in errors)
+        return tuple(found)[:MAX_PROBLEMS]
+
+    @cached_property
+    def _keys(self) -> frozenset[str]:
+        return frozenset(_keys_in(self.full))
 
     def integers(self, value: Any) -> Any:
         """Turn integral floats into ints where the schema says integer; the same object if there are none."""
         return _integers(value, self.full, self.full)
 
 
-def _described(error: Any) -> Problem:
+def _keys_in(schema: Any) -> Iterator[str]:
+    """Yield the keys that a schema names: in a path, any other key is a word of the reply."""
+    if isinstance(schema, Mapping):
+        if isinstance(schema.get("properties"), Mapping):
+            yield from schema["properties"]
+        for part in schema.values():
+            yield from _keys_in(part)
+    elif isinstance(schema, (list, tuple)):
+        for part in schema:
+            yield from _keys_in(part)
+
+
+def _described(error: Any, keys: frozenset[str]) -> Problem:
     """Say what is wrong without a word of the reply, which may be private."""
     while error.validator in ("anyOf", "oneOf") and error.context:
         error = _nearest(error)
@@ -135,9 +154,12 @@ def _described(error: Any) -> Problem:
             message = f"may have at most {wanted - (wanted >= LIST_BOUND)} items, and was perhaps cut there"
         case "anyOf" | "oneOf":
             message = "fits none of the allowed forms"
+        case None:  # the schema is False
+            message = "there is a value that does not belong here"
         case _:
             message = f"must satisfy {kind}: {json.dumps(wanted)[:200]}"
-    return Problem("schema", message, json_path(error.absolute_path))
+    path = json_path(part if isinstance(part, int) or part in keys else "" for part in error.absolute_path)
+    return Problem("schema", message, path)
 
 
 def _nearest(error: Any) -> Any:
@@ -179,20 +201,22 @@ def _json_type(value: Any) -> str:
 
 
 def _integers(value: Any, schema: Any, root: JSONSchema) -> Any:
-    if not isinstance(schema, Mapping):
-        return value
-    if isinstance(value, float):
-        return int(value) if schema.get("type") == "integer" and value.is_integer() else value
-    if not isinstance(value, (list, dict)):
+    if not isinstance(schema, Mapping) or not isinstance(value, (float, list, dict)):
         return value
     for branch in (*schema.get("anyOf", ()), *schema.get("allOf", ()), *schema.get("oneOf", ())):
         value = _integers(value, branch, root)
     reference = schema.get("$ref", "")
-    if reference.startswith("#/"):
+    if reference == "#" or reference.startswith("#/"):
         target: Any = root
-        for part in reference[2:].split("/"):
+        for part in reference[2:].split("/") if reference != "#" else ():
             target = target.get(part, {})
         return _integers(value, target, root)
+    if isinstance(value, float):
+        kinds = schema.get("type")
+        whole = value.is_integer() and "integer" in ([kinds] if isinstance(kinds, str) else kinds or ())
+        return int(value) if whole else value
+    if not isinstance(value, (list, dict)):
+        return value
     if isinstance(value, list):
         changed: Any = [_integers(item, schema.get("items"), root) for item in value]
         same = all(new is old for new, old in zip(changed, value, strict=True))

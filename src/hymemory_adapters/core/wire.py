@@ -54,11 +54,11 @@ def extra_body(request: Request, no_think: Mapping[str, Any]) -> dict[str, Any]:
 def parse_completion(completion: Any) -> Reply | None:
     """Read an openai ``ChatCompletion``; ``None`` if the server sent something else with status 200."""
     choices = getattr(completion, "choices", None)
-    if not choices or getattr(choices[0], "message", None) is None:
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    message = getattr(choice, "message", None)
+    if choice is None or message is None or not hasattr(message, "content"):
         return None
-    choice, usage = choices[0], getattr(completion, "usage", None)
-    message = choice.message
-    content = message.content
+    usage, content = getattr(completion, "usage", None), message.content
     reasoning = getattr(message, "reasoning", None) or getattr(message, "reasoning_content", None)
     return Reply(
         text=content if isinstance(content, str) else None,
@@ -66,7 +66,7 @@ def parse_completion(completion: Any) -> Reply | None:
         finish_reason=choice.finish_reason,
         tokens_in=getattr(usage, "prompt_tokens", None),
         tokens_out=getattr(usage, "completion_tokens", None),
-        tool_calls=tuple(call.model_dump() for call in message.tool_calls or ()),
+        tool_calls=tuple(call.model_dump() for call in message.tool_calls or () if hasattr(call, "model_dump")),
     )
 
 

@@ -52,19 +52,21 @@ class Writer:
             EndpointError: the endpoint did not answer or refused, and the call's policy is to raise.
         """
         exchange = self._begin(request)
-        for attempt in Retrying(**_GO_AROUND):
-            with attempt, exchange.handling():
-                operation = exchange.next_operation()
-                exchange.take(self.endpoint.send(operation, exchange.remaining))
+        with exchange.cancelling():
+            for attempt in Retrying(**_GO_AROUND):
+                with attempt, exchange.handling():
+                    operation = exchange.next_operation()
+                    exchange.take(self.endpoint.send(operation, exchange.remaining))
         return _result(exchange)
 
     async def awrite(self, request: Request) -> Written:
         """Do one request of the host, from a coroutine: like :meth:`write`."""
         exchange = self._begin(request)
-        async for attempt in AsyncRetrying(**_GO_AROUND):
-            with attempt, exchange.handling():
-                operation = exchange.next_operation()
-                exchange.take(await self.endpoint.asend(operation, exchange.remaining))
+        with exchange.cancelling():
+            async for attempt in AsyncRetrying(**_GO_AROUND):
+                with attempt, exchange.handling():
+                    operation = exchange.next_operation()
+                    exchange.take(await self.endpoint.asend(operation, exchange.remaining))
         return _result(exchange)
 
     def recognise(self, request: Request) -> tuple[WriteCall, Contract] | None:

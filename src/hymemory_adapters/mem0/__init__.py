@@ -1,12 +1,11 @@
 """Mem0 (PyPI ``mem0ai``): ``{"llm": {"provider": "hymemory"}}``.
 
 ``config.py`` is the provider's config block, ``provider.py`` the LLM that Mem0 builds, ``calls.py`` the table of
-its write calls. Here is how the provider's name becomes known to Mem0.
+its write calls (``update.py`` its longest row). Here is how the provider's name becomes known to Mem0.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 from types import ModuleType
 from typing import Any
@@ -21,10 +20,10 @@ def install(module: ModuleType) -> None:
     (``mem0/llms/configs.py``, 0.1.116 to 2.2.1), and ``LlmFactory`` has a table with an official way in
     (``mem0/utils/factory.py``, since 0.1.116).
     """
-    from _hymemory_autoload import enabled_hosts
+    from hymemory_adapters.registry import HostError, enabled
 
-    if "mem0" in enabled_hosts(os.environ)[0]:
-        raise NotImplementedError(
+    if "mem0" in enabled():
+        raise HostError(
             "HYMEMORY_ENABLE=mem0 (taking over an app whose config names another provider) is not in this version: "
             'name the provider in the config instead, {"llm": {"provider": "hymemory"}}'
         )
@@ -34,6 +33,10 @@ def install(module: ModuleType) -> None:
         from hymemory_adapters.mem0.config import HyMemoryConfig
 
         module.LlmFactory.register_provider(PROVIDER, "hymemory_adapters.mem0.provider.HyMemoryLLM", HyMemoryConfig)
+    elif module.__name__ == "mem0.memory.main":
+        from hymemory_adapters.mem0.threads import inherit_context
+
+        inherit_context(module)
 
 
 def _accept_name(config: Any) -> None:
@@ -48,7 +51,8 @@ def _accept_name(config: Any) -> None:
         return
 
     def validate_config(cls: Any, value: Any, info: Any) -> Any:
-        return value if info.data.get("provider") == PROVIDER else original(value, info)
+        # Mem0 reads the block as a dict at every write: an empty `config:` in a YAML file arrives as None.
+        return (value or {}) if info.data.get("provider") == PROVIDER else original(value, info)
 
     bound = validate_config.__get__(config)  # pydantic holds the function bound to its class
     validate_config.__hymemory__ = True  # type: ignore[attr-defined]

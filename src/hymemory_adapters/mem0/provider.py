@@ -41,6 +41,14 @@ class HyMemoryLLM(LLMBase):  # type: ignore[misc]
         self.writer = Writer("mem0", calls(), settings)
         self._max_tokens = config.block.get("max_tokens", config.max_tokens)
 
+    def __getstate__(self) -> dict[str, Any]:
+        # The table holds functions made from the installed Mem0's prompts: it is built anew where it is needed.
+        return {**self.__dict__, "writer": self.writer.settings}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.writer = Writer("mem0", calls(), state["writer"])
+
     def generate_response(
         self,
         messages: Sequence[Mapping[str, Any]],

@@ -214,9 +214,10 @@ def _omitted(offer: Offer, operations: Sequence[Any]) -> list[str]:
     return [fact for fact in _uncarried(offer, operations) if not _left_as_it_is(fact, operations)]
 
 
-def _uncarried(offer: Offer, operations: Sequence[Any]) -> list[str]:
+def _uncarried(offer: Offer, operations: Sequence[Any], *, credit_strangers: bool = True) -> list[str]:
     new = offer.new
-    return [new[i] for i in uncarried(new, (item["text"] for item in operations if item["event"] != "NONE"))]
+    changing = [item["text"] for item in operations if item["event"] != "NONE"]
+    return [new[i] for i in uncarried(new, changing, credit_strangers=credit_strangers)]
 
 
 def _left_as_it_is(fact: str, operations: Sequence[Any]) -> bool:
@@ -236,11 +237,14 @@ def _left_out(offer: Offer, fact: str) -> Problem:
 def _salvaged(offer: Offer, fitting: Any) -> dict[str, Any]:
     """Add what would be lost, and keep the decisions of a reply that only left something out."""
     kept = [] if fitting is None or _misdirected(offer, fitting["memory"]) else list(fitting["memory"])
-    facts = _uncarried(offer, kept) if kept else list(offer.new)
+    # Which fact a stranger stands for is not known: one too many is better than one lost. But each once.
+    facts: dict[str, str] = {}
+    for fact in _uncarried(offer, kept, credit_strangers=False):
+        facts.setdefault(folded(fact), fact)
     first = len(offer.memories) + len(kept)
     return {
         "memory": [
             *kept,
-            *({"id": str(first + i), "text": fact, "event": "ADD"} for i, fact in enumerate(facts)),
+            *({"id": str(first + i), "text": fact, "event": "ADD"} for i, fact in enumerate(facts.values())),
         ]
     }

@@ -1,0 +1,98 @@
+"""Whether a reply speaks of every fact that it was given: what is left out is found, a rewording is no blame."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hymemory_adapters.core.coverage import folded, says, similarity, uncarried
+
+
+@pytest.mark.parametrize(
+    ("text", "other", "same"),
+    [
+        ("Likes tea", "likes  TEA\n", True),
+        ("Stra\u00dfe", "STRASSE", True),
+        ("Likes tea", "Likes tea.", False),
+        ("", " \n", True),
+    ],
+)
+def test_folded(text: str, other: str, same: bool) -> None:
+    assert (folded(text) == folded(other)) is same
+
+
+@pytest.mark.parametrize(
+    ("text", "other", "share"),
+    [
+        ("Likes green tea", "Likes green tea a lot", 1.0),
+        ("Likes green tea", "likes coffee", 1 / 3),
+        ("Likes tea", "Has a cat", 0.0),
+        ("\u559c\u6b22\u8336", "\u7528\u6237\u559c\u6b22\u7eff\u8336", 1.0),
+        ("\u559c\u6b22\u8336", "\u4e0d\u8981", 0.0),
+        ("Likes tea", "", 0.0),
+        ("LINE\u0e0a\u0e2d\u0e1a", "\u0e0a\u0e2d\u0e1a LINE", 1.0),  # no space where the script changes
+        ("!!!", "wow!!!", 1.0),
+        ("!!!", "wow", 0.0),
+    ],
+)
+def test_similarity(text: str, other: str, share: float) -> None:
+    assert similarity(text, other) == pytest.approx(share)
+
+
+@pytest.mark.parametrize(
+    ("fact", "carrier", "said"),
+    [
+        ("Likes tea", "Likes tea and has a cat", True),
+        ("Name is Alice", "The user's name is Alice", True),
+        ("Moved to Oslo in 2024", "Lives in Oslo since 2024", True),
+        ("Moved to Oslo in 2024", "Has a cat", False),
+        ("\u559c\u6b22\u559d\u8336", "\u559c\u6b22\u559d\u7eff\u8336", True),
+        ("\u0e0a\u0e2d\u0e1a\u0e0a\u0e32", "\u0e44\u0e21\u0e48", False),
+    ],
+)
+def test_says(fact: str, carrier: str, said: bool) -> None:
+    assert says(fact, carrier) is said
+
+
+TEA, CAT, OSLO = "Likes green tea", "Has a cat named Tom", "Moved to Oslo in 2024"
+
+
+@pytest.mark.parametrize(
+    ("facts", "carriers", "left"),
+    [
+        pytest.param([TEA, CAT], [TEA, CAT], [], id="each_by_its_own"),
+        pytest.param([TEA, CAT], [CAT, TEA], [], id="in_any_order"),
+        pytest.param([TEA, CAT], ["Likes green tea; has a cat named Tom"], [], id="two_in_one"),
+        pytest.param([TEA, CAT, OSLO], [TEA], [1, 2], id="two_left_out"),
+        pytest.param([TEA, CAT], [], [0, 1], id="no_operation"),
+        pytest.param([], [TEA], [], id="no_fact"),
+        pytest.param([TEA, CAT], [TEA, TEA], [1], id="one_twice"),
+        pytest.param([TEA, CAT], [TEA, "Besitzt einen Kater"], [], id="a_stranger_counts_for_one"),
+        pytest.param([TEA, CAT, OSLO], [TEA, "Besitzt einen Kater"], [2], id="and_for_one_only"),
+        pytest.param(["Likes tea", "Likes coffee"], ["Likes tea"], [1], id="half_of_the_words_in_common"),
+        pytest.param(["Likes tea", "Likes coffee"], ["Likes tea and coffee"], [], id="both_said"),
+        pytest.param(["Likes tea", "likes TEA"], ["Likes tea"], [], id="one_fact_twice"),
+    ],
+)
+def test_uncarried(facts: list[str], carriers: list[str], left: list[int]) -> None:
+    assert uncarried(facts, carriers) == left
+
+
+def test_a_stranger_need_not_count() -> None:
+    assert uncarried([TEA, CAT, OSLO], [TEA, "Besitzt einen Kater"], credit_strangers=False) == [1, 2]
+
+
+_words = st.lists(st.sampled_from(["tea", "cat", "Oslo", "\u8336", "likes", "has", "!"]), min_size=1, max_size=4).map(
+    " ".join
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(_words, max_size=5), st.lists(_words, max_size=5))
+def test_a_fact_that_is_repeated_word_for_word_is_carried(facts: list[str], carriers: list[str]) -> None:
+    left = uncarried(facts, [*carriers, *facts])
+    assert left == []
+    some = uncarried(facts, carriers)
+    assert some == sorted(set(some))
+    assert not [index for index in some if facts[index] in carriers]

@@ -1,0 +1,149 @@
+"""What the live tests write, a row a write call and a row a store: a new host adds rows here, and no tests.
+
+Everything is built by the *installed* host's own code. A host that is not installed has no rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, Protocol
+
+import pytest
+
+Messages = list[dict[str, Any]]
+
+TALK = "I moved to Pune, and I drink black coffee every morning."
+FACTS = ("Moved to Pune", "Drinks black coffee every morning")
+KNOWN = tuple(f"Note {number}: {text}" for number in range(4) for text in ("Lives in Oslo", "Likes tea", "Has a dog"))
+
+OF_FORM_NO_SCHEMA_CAN_SAY = frozenset({"left_out", "same_id", "wrong_id", "blank"})
+"""Problems that a model which writes noise may have with a reply that obeys its schema."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One write call, and how to make the host's request for it.
+
+    Attributes:
+        call: its name, as events carry it.
+        provider: builds the host's LLM from settings; it has the package's ``Writer`` as ``writer``.
+        messages: the host's messages about a text.
+        ask: has the host's LLM do the request; returns what the host gets.
+        list_key: where the list stands in a reply.
+        item_keys: what the host reads in each item of it; none where an item is a string.
+        keeps: texts that the host gets although the call is lost; none where it gets an exception.
+    """
+
+    call: str
+    provider: Callable[[Mapping[str, Any]], Any]
+    messages: Callable[[str], Messages]
+    ask: Callable[[Any, Messages], Any]
+    list_key: str
+    item_keys: frozenset[str] = frozenset()
+    keeps: Callable[[str], Sequence[str]] = lambda text: ()
+
+
+class Store(Protocol):
+    """One memory of a host, with a store of its own."""
+
+    def write(self, text: str) -> list[str]:
+        """Have the host write about a text; return what it says it stored."""
+
+    def stored(self) -> list[str]:
+        """Every text in the store."""
+
+    def found(self, text: str) -> list[str]:
+        """What the host's search finds."""
+
+
+# -- Mem0 ------------------------------------------------------------------------------------------
+
+
+def _mem0_rows() -> dict[str, Row]:
+    import_module("tests.mem0.host")  # first: it tells Mem0 where its folder is, and to be quiet
+
+    from mem0.configs import prompts
+    from mem0.memory.utils import get_fact_retrieval_messages, parse_messages
+
+    from hymemory_adapters.mem0.provider import HyMemoryLLM
+
+    def ask(llm: Any, messages: Messages) -> Any:
+        return llm.generate_response(messages, response_format={"type": "json_object"})
+
+    def row(call: str, contents: Callable[[str], Sequence[str]], **more: Any) -> Row:
+        def messages(text: str) -> Messages:
+            made = contents(text)
+            roles = ("system", "user")[-len(made) :]
+            return [{"role": role, "content": content} for role, content in zip(roles, made, strict=True)]
+
+        return Row(call, lambda settings: HyMemoryLLM(dict(settings)), messages, ask, **more)
+
+    def talk(text: str) -> str:
+        return str(parse_messages([{"role": "user", "content": text}]))
+
+    def shown(count: int) -> list[dict[str, str]]:
+        return [{"id": str(index), "text": text} for index, text in enumerate(KNOWN[:count])]
+
+    if additive := getattr(prompts, "generate_additive_extraction_prompt", None):
+        item = frozenset({"id", "text", "attributed_to"})
+        return {
+            f"mem0.additive-{count}": row(
+                "mem0.additive",
+                lambda text, count=count: (
+                    prompts.ADDITIVE_EXTRACTION_PROMPT,
+                    additive(existing_memories=shown(count), new_messages=talk(text)),
+                ),
+                list_key="memory",
+                item_keys=item,
+            )
+            for count in (0, 3)
+        }
+    facts = row("mem0.facts", lambda text: get_fact_retrieval_messages(talk(text)), list_key="facts")
+    updates = {
+        f"mem0.update-{count}": row(
+            "mem0.update",
+            lambda text, count=count: (prompts.get_update_memory_messages(shown(count), [*FACTS, text]),),
+            list_key="memory",
+            item_keys=frozenset({"id", "text", "event"}),
+            keeps=lambda text: (*FACTS, text),
+        )
+        for count in (0, 3, 10)
+    }
+    return {"mem0.facts": facts, **updates}
+
+
+class _Mem0Store:
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        from tests.mem0 import host
+
+        self._host = host
+        llm = {"provider": "hymemory", "config": dict(settings)}
+        self._memory = host.mem0.Memory.from_config(host.config(llm, own_client=True))
+
+    def write(self, text: str) -> list[str]:
+        return [memory for _, memory in self._host.done(self._memory.add(text, user_id=self._host.USER))]
+
+    def stored(self) -> list[str]:
+        return self._host.stored(self._memory)
+
+    def found(self, text: str) -> list[str]:
+        who = {"user_id": self._host.USER}
+        found = self._memory.search(text, **({"filters": who} if self._host.MAJOR >= 2 else who))
+        return [item["memory"] for item in found["results"]]
+
+
+# -- all of them -----------------------------------------------------------------------------------
+
+
+def _table(rows: Mapping[str, Callable[[], Mapping[str, Any]]]) -> dict[str, Any]:
+    return {name: row for module, build in rows.items() if find_spec(module) for name, row in build().items()}
+
+
+ROWS: dict[str, Row] = _table({"mem0": _mem0_rows})
+STORES: dict[str, Callable[[Mapping[str, Any]], Store]] = _table({"mem0": lambda: {"mem0": _Mem0Store}})
+
+each_row = pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
+each_store = pytest.mark.parametrize("store", STORES.values(), ids=STORES)

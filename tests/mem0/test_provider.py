@@ -1,0 +1,378 @@
+"""The provider's config block, and how its name becomes known to Mem0."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mem0.configs.llms.base import BaseLlmConfig
+from mem0.llms.configs import LlmConfig
+from mem0.utils.factory import LlmFactory
+
+from hymemory_adapters import ConfigurationError, EndpointError
+from hymemory_adapters.mem0.config import KEYS, HyMemoryConfig
+from hymemory_adapters.mem0.provider import HyMemoryLLM
+from hymemory_adapters.settings import FIELDS
+from tests.mem0.host import MAJOR, USER, hymemory, mem0, stored, writes
+from tests.support.scripted import Fail, ScriptedEndpoint
+
+BuildMemory = Callable[..., Any]
+SOURCE = Path(sys.modules["_hymemory_autoload"].__file__ or "").parent
+
+URL_KEYS = ("base_url", "vllm_base_url", "openai_base_url", "lmstudio_base_url")
+
+
+def write(memory: Any, endpoint: ScriptedEndpoint) -> dict[str, Any]:
+    """Store one memory; return the first request."""
+    endpoint.play(*writes("Likes green tea"))
+    memory.add("I like green tea", user_id=USER)
+    assert stored(memory) == ["Likes green tea"]
+    return endpoint.chats[0].body
+
+
+# -- the config block ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("key", URL_KEYS)
+@pytest.mark.parametrize("form", ["{}", "{}/", "{}/chat/completions"])
+def test_the_url_has_the_names_of_mem0s_own_providers(
+    key: str, form: str, make_memory: BuildMemory, endpoint: ScriptedEndpoint
+) -> None:
+    block = {key: form.format(endpoint.url)}
+    write(make_memory(llm={"provider": "hymemory", "config": block}), endpoint)
+
+
+def test_one_url_under_two_names_is_fine(make_memory: BuildMemory, endpoint: ScriptedEndpoint) -> None:
+    write(make_memory(vllm_base_url=endpoint.url + "/"), endpoint)
+
+
+def test_mem0s_own_keys_are_honoured(make_memory: BuildMemory, endpoint: ScriptedEndpoint) -> None:
+    endpoint.models = ["my-model"]
+    memory = make_memory(model="my-model", api_key="my-key", temperature=0.7, top_p=0.9, max_tokens=9000)
+    body = write(memory, endpoint)
+    assert {key: body[key] for key in ("model", "temperature", "top_p", "max_tokens")} == {
+        "model": "my-model",
+        "temperature": 0.7,
+        "top_p": 0.9,
+        "max_tokens": 9000,
+    }
+    assert endpoint.chats[0].headers["authorization"] == "Bearer my-key"
+
+
+@pytest.mark.parametrize(
+    ("given", "sent"), [(None, 4096), (2000, 4096), (1999, 1999), (100, 100), (4096, 4096), (20000, 20000)]
+)
+def test_the_output_budget(given: int | None, sent: int, make_memory: BuildMemory, endpoint: ScriptedEndpoint) -> None:
+    """2000 is Mem0's own default, too small for this model's replies, and nobody chose it."""
+    body = write(make_memory(**({} if given is None else {"max_tokens": given})), endpoint)
+    assert body["max_tokens"] == sent
+
+
+def test_a_request_that_is_no_write_keeps_mem0s_budget(make_memory: BuildMemory, endpoint: ScriptedEndpoint) -> None:
+    llm = make_memory().llm
+    endpoint.play("Just text.")
+    assert llm.generate_response(messages=[{"role": "user", "content": "Hi"}]) == "Just text."
+    body = endpoint.chats[0].body
+    assert body["max_tokens"] == BaseLlmConfig().max_tokens
+    assert "response_format" not in body
+
+
+FIELD_VALUES: dict[str, Any] = {
+    "writer": "hy3",
+    "base_url": "http://127.0.0.1:1/v1",
+    "model": "m",
+    "api_key": "k",
+    "no_think": {"a": {"b": 1}},
+    "form": "prompt",
+    "headers": {"X-A": "b"},
+    "ca_bundle": __file__,
+    "attempts": 7,
+    "constrain": "retry",
+    "max_tokens": 7000,
+    "max_tokens_ceiling": 9999,
+    "timeout": 33.0,
+    "deadline": 44.0,
+    "retry_seconds": 5.5,
+    "concurrency": 3,
+    "journal": str(Path(__file__).with_name("journal.jsonl")),
+    "journal_content": "off",
+}
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_every_setting_may_stand_in_the_block(field: str) -> None:
+    settings = HyMemoryLLM(HyMemoryConfig(**{field: FIELD_VALUES[field]})).writer.settings
+    got = getattr(settings, field)
+    assert (got.get_secret_value() if field == "api_key" else got) == FIELD_VALUES[field]
+
+
+def test_settings_of_the_block_reach_the_wire(make_memory: BuildMemory, endpoint: ScriptedEndpoint) -> None:
+    memory = make_memory(no_think={"chat_template_kwargs": {"enable_thinking": False}}, headers={"X-Team": "blue"})
+    body = write(memory, endpoint)
+    assert body["chat_template_kwargs"] == {"enable_thinking": False}
+    assert endpoint.chats[0].headers["x-team"] == "blue"
+
+
+WRONG_BLOCKS: dict[str, tuple[dict[str, Any], str]] = {
+    "unknown_key": ({"modle": "x"}, r"unknown key 'modle'.*known are: .*model.*attempts"),
+    "extra_body": ({"extra_body": {"a": 1}}, "unknown key 'extra_body'"),
+    "two_urls": (
+        {"base_url": "http://a/v1", "vllm_base_url": "http://b/v1"},
+        "two different URLs: base_url, vllm_base_url; keep one",
+    ),
+    "proxies": ({"http_client_proxies": "http://proxy:1"}, "HTTPS_PROXY"),
+    "attempts": ({"attempts": 11}, "attempts in the config block is 11; it must be a whole number from 1 to 10"),
+    "url": ({"openai_base_url": "127.0.0.1:8000"}, r"base_url in the config block is '127.0.0.1:8000'; it must be an"),
+    "max_tokens": ({"max_tokens": 0}, "max_tokens in the config block is 0; it must be"),
+    "writer": ({"writer": "gpt"}, "there is no writer 'gpt'; known are: hy-memory"),
+}
+
+
+@pytest.mark.parametrize(("block", "message"), WRONG_BLOCKS.values(), ids=WRONG_BLOCKS)
+def test_a_wrong_block_is_refused_when_mem0_is_built(
+    block: dict[str, Any], message: str, make_memory: BuildMemory
+) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        make_memory(llm={"provider": "hymemory", "config": block})
+
+
+def test_a_wrong_key_is_not_repeated(make_memory: BuildMemory) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        make_memory(llm={"provider": "hymemory", "config": {"api_key": ["secret-1"]}})
+    assert "secret-1" not in str(caught.value)
+
+
+EVERY_MEM0_KEY = {
+    "model": "hy-memory",
+    "temperature": 0.1,
+    "api_key": "k",
+    "max_tokens": 2000,
+    "top_p": 0.1,
+    "top_k": 1,
+    "enable_vision": False,
+    "vision_details": "auto",
+    "reasoning_effort": "low",
+    "is_reasoning_model": False,
+    "http_client_proxies": None,
+}
+
+
+def test_a_block_with_all_of_mem0s_keys_is_taken(make_memory: BuildMemory, endpoint: ScriptedEndpoint) -> None:
+    """Also those that this Mem0 does not have yet: one block for every version."""
+    assert {*EVERY_MEM0_KEY} <= {*KEYS}
+    body = write(make_memory(**EVERY_MEM0_KEY), endpoint)
+    assert not {"reasoning_effort", "is_reasoning_model", "top_k"} & {*body}
+
+
+@pytest.mark.parametrize("config", ["omitted", {}, None], ids=["omitted", "empty", "null"])
+def test_without_a_block_the_environment_says_where(
+    config: Any, make_memory: BuildMemory, endpoint: ScriptedEndpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HYMEMORY_BASE_URL", endpoint.url)
+    monkeypatch.setenv("HYMEMORY_MODEL", "my-model")
+    monkeypatch.setenv("HYMEMORY_API_KEY", "my-key")
+    llm = {"provider": "hymemory", **({} if config == "omitted" else {"config": config})}
+    body = write(make_memory(llm=llm), endpoint)
+    assert body["model"] == "my-model"
+    assert endpoint.chats[0].headers["authorization"] == "Bearer my-key"
+
+
+def test_the_environment_is_read_when_the_llm_is_built(
+    make_memory: BuildMemory, endpoint: ScriptedEndpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Apps load their .env file after the imports."""
+    first = make_memory(attempts=1)
+    monkeypatch.setenv("HYMEMORY_ATTEMPTS", "5")
+    monkeypatch.setenv("HYMEMORY_TIMEOUT", "7")
+    second = make_memory(attempts=2)
+    assert [(m.llm.writer.settings.attempts, m.llm.writer.settings.timeout) for m in (first, second)] == [
+        (1, 120),
+        (2, 7),
+    ]
+
+
+BY_HAND: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "factory": lambda block: LlmFactory.create("hymemory", block),
+    "constructor": HyMemoryLLM,
+    "constructor_with_config": lambda block: HyMemoryLLM(HyMemoryConfig(**block)),
+}
+
+
+@pytest.mark.parametrize("build", BY_HAND.values(), ids=BY_HAND)
+def test_the_llm_may_be_built_by_hand(build: Callable[[dict[str, Any]], Any], endpoint: ScriptedEndpoint) -> None:
+    llm = build({"vllm_base_url": endpoint.url, "model": "m", "temperature": 0.5})
+    endpoint.play("Hello.")
+    assert llm.generate_response([{"role": "user", "content": "Hi"}]) == "Hello."
+    assert (endpoint.chats[0].body["model"], endpoint.chats[0].body["temperature"]) == ("m", 0.5)
+
+
+@pytest.mark.parametrize("by_factory", [True, False], ids=["factory", "constructor"])
+def test_a_base_config_is_taken(by_factory: bool, endpoint: ScriptedEndpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HYMEMORY_BASE_URL", endpoint.url)
+    config = BaseLlmConfig(model="m", temperature=0.5, max_tokens=77)
+    llm = LlmFactory.create("hymemory", config) if by_factory else HyMemoryLLM(config)
+    endpoint.play("Hello.")
+    llm.generate_response([{"role": "user", "content": "Hi"}])
+    body = endpoint.chats[0].body
+    assert (body["model"], body["temperature"], body["max_tokens"]) == ("m", 0.5, 77)
+    assert config.model == "m"
+
+
+@pytest.mark.parametrize("by_factory", [True, False], ids=["factory", "constructor"])
+def test_without_a_config_the_defaults_hold(by_factory: bool) -> None:
+    llm = LlmFactory.create("hymemory") if by_factory else HyMemoryLLM()
+    assert (llm.config.model, llm.writer.settings.base_url) == ("hy-memory", "http://127.0.0.1:8000/v1")
+
+
+# -- a block left over from another provider -------------------------------------------------------
+
+
+def test_a_foreign_model_ends_in_an_error_that_names_the_served_one(
+    make_memory: BuildMemory, endpoint: ScriptedEndpoint
+) -> None:
+    memory = make_memory(model="gpt-4o-mini")
+    endpoint.play(Fail(404, "The model `gpt-4o-mini` does not exist."))
+    with pytest.raises(Exception, match="does not serve 'gpt-4o-mini'") as caught:
+        memory.add("I like green tea", user_id=USER)
+    ours = caught.value.__cause__ if MAJOR >= 2 else caught.value
+    assert isinstance(ours, EndpointError)
+    assert "model in the config block" in str(ours)
+    assert "it serves 'hy-memory': drop or change the model's name" in str(ours)
+    assert len(endpoint.chats) == 1
+
+
+@pytest.mark.parametrize(
+    "llm",
+    [
+        {"provider": "hymemori"},
+        {"provider": "hymemori", "config": {}},
+        {"provider": "HyMemory", "config": {}},
+        {"provider": "", "config": {}},
+    ],
+    ids=["no block", "block", "capitals", "empty"],
+)
+def test_mem0_still_refuses_unknown_providers(llm: dict[str, Any], make_memory: BuildMemory) -> None:
+    with pytest.raises(ValueError, match=r"(?i)unsupported llm provider"):
+        make_memory(llm=llm)
+
+
+def test_mem0s_own_providers_are_still_known() -> None:
+    for provider in ("openai", "vllm", "ollama"):
+        assert LlmConfig(provider=provider, config={"model": "m"}).config == {"model": "m"}
+    assert type(LlmFactory.create("vllm", {"model": "m"})).__name__ == "VllmLLM"
+
+
+def test_the_default_provider_is_still_mem0s(endpoint: ScriptedEndpoint) -> None:
+    assert LlmConfig().provider == "openai"
+
+
+# -- how the name becomes known: each in a fresh interpreter ---------------------------------------
+
+CHECK = f"""
+import hymemory_adapters, mem0.configs.base, mem0.utils.factory
+from mem0.llms.configs import LlmConfig
+from mem0.configs.base import MemoryConfig
+config = MemoryConfig(llm={hymemory("http://127.0.0.1:1/v1")!r})
+assert config.llm.provider == "hymemory", config
+llm = mem0.utils.factory.LlmFactory.create(config.llm.provider, config.llm.config)
+assert type(llm).__name__ == "HyMemoryLLM", llm
+for wrong in ("hymemori", ""):
+    try:
+        MemoryConfig(llm={{"provider": wrong, "config": {{}}}})
+    except ValueError as error:
+        assert "Unsupported LLM provider" in str(error), error
+    else:
+        raise SystemExit("accepted " + wrong)
+assert MemoryConfig(llm={{"provider": "ollama", "config": {{"a": 1}}}}).llm.config == {{"a": 1}}
+try:
+    from mem0.graphs.configs import GraphStoreConfig, Neo4jConfig
+except ImportError:
+    pass
+else:
+    GraphStoreConfig.model_rebuild()
+    graph = {{"url": "bolt://x", "username": "u", "password": "p"}}
+    made = GraphStoreConfig(provider="neo4j", config=graph, llm={hymemory("http://127.0.0.1:1/v1")!r})
+    assert made.llm.provider == "hymemory", made
+print("all is well")
+"""
+
+ORDERS = {
+    "before": "import hymemory_adapters as h; h.register(); import mem0",
+    "after": "import mem0; import hymemory_adapters as h; h.register()",
+    "by_name": "import mem0; import hymemory_adapters as h; h.register('mem0')",
+    "twice": "import hymemory_adapters as h; h.register(); h.register('mem0'); import mem0; h.register(); h.register()",
+    "between": "import mem0.llms.configs; import hymemory_adapters as h; h.register(); import mem0",
+    "factory_first": "import mem0.utils.factory; import hymemory_adapters as h; h.register(); import mem0",
+    "config_first": "import mem0.configs.base; import hymemory_adapters as h; h.register(); import mem0",
+    "hook_alone": "import _hymemory_autoload as a; a.listen(); import mem0",
+    "hook_and_register": "import _hymemory_autoload as a; a.listen(); import mem0; import hymemory_adapters as h; "
+    "h.register(); a.listen()",
+    "reload": "import hymemory_adapters as h; h.register(); import mem0, importlib, mem0.utils.factory as f; "
+    "importlib.reload(f); h.register()",
+    "nothing": "import mem0",
+    "takeover": "os.environ['HYMEMORY_ENABLE'] = 'mem0'; import hymemory_adapters as h; h.register(); import mem0",
+    "takeover_by_hook": "os.environ['HYMEMORY_ENABLE'] = 'mem0'; import _hymemory_autoload as a; a.listen(); import mem0",
+}
+
+# One interpreter that has what Mem0 imports, but not Mem0; each order of imports runs in a fork of it.
+FORKS = f"""
+import io, json, os, sys, traceback
+import openai, posthog, pydantic, qdrant_client, sqlalchemy
+assert not {{name for name in sys.modules if name.partition(".")[0] in ("mem0", "hymemory_adapters")}}
+told = {{}}
+for name, order in {ORDERS!r}.items():
+    reads, writes = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            exec(order + {CHECK!r}, {{"os": os}})
+            text = "all is well"
+        except BaseException as error:
+            text = "".join(traceback.format_exception_only(type(error), error))
+        os.write(writes, text.encode()[:60000])
+        os._exit(0)
+    os.close(writes)
+    with open(reads, "rb") as pipe:
+        told[name] = pipe.read().decode()
+    os.waitpid(child, 0)
+print(json.dumps(told))
+"""
+
+
+@pytest.fixture(scope="module")
+def told() -> dict[str, str]:
+    """What came of each order of imports."""
+    path = os.pathsep.join([str(SOURCE), *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = subprocess.run(
+        [sys.executable, "-c", FORKS],
+        env={**os.environ, "PYTHONPATH": path, "HYMEMORY_AUTOLOAD": "0"},  # the installed hook stays out of it
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+@pytest.mark.parametrize("order", ORDERS)
+def test_the_name_is_known_in_every_order_of_imports(order: str, told: dict[str, str]) -> None:
+    if order == "nothing":  # then Mem0 is left as it is
+        assert "Unsupported LLM provider: hymemory" in told[order]
+    elif order.startswith("takeover"):  # a user who asks for it must not go on with the old provider unnoticed
+        assert "HYMEMORY_ENABLE=mem0" in told[order]
+        assert "HostError" in told[order]
+    else:
+        assert told[order] == "all is well"
+
+
+def test_mem0_was_imported_for_these_tests() -> None:
+    assert Path(mem0.__file__).parent.name == "mem0"
+    assert "tests" not in Path(mem0.__file__).parts
