@@ -25,7 +25,7 @@ from pathlib import Path
 from types import TracebackType
 
 MODEL_NAME = "hy-memory"
-START_SECONDS = 300
+START_SECONDS = 900
 STOP_SECONDS = 20
 TAIL = 30
 

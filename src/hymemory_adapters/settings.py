@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -193,4 +194,5 @@ def _named(error: ValidationError, values: Mapping[str, Any], sources: Mapping[s
     where = sources.get(field, field)
     allowed = WriterSettings.model_fields[field].description
     shown = "(hidden)" if field in ("api_key", "headers") else repr(values.get(field))
+    shown = re.sub(r"//[^/@]*@", "//(hidden)@", shown)  # a URL's user name and password
     return ConfigurationError(f"{where} is {shown}; it must be {allowed}")

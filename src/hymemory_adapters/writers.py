@@ -50,7 +50,7 @@ class Writers:
         if name not in self.entries:
             more = f" (and {self.file})" if self.file else "; HYMEMORY_WRITERS_FILE names a file with more"
             raise ConfigurationError(
-                f"{named_by} is {name!r}, and there is no such writer; known are: {', '.join(self.entries)}{more}"
+                f"{named_by}: there is no writer {name!r}; known are: {', '.join(self.entries)}{more}"
             )
         fields = dict(self.entries[name])
         variable = fields.pop("api_key_env", None)

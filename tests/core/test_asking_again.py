@@ -41,6 +41,12 @@ def test_an_empty_reply_is_malformed_and_is_shown_as_such(write: Write, text: st
         assert endpoint.chats[1].messages[2]["content"] == "(an empty reply)"
 
 
+def test_a_reply_that_cannot_be_sent_back_as_it_is(write: Write) -> None:
+    with ScriptedEndpoint("half a pair: \ud83d", GOOD) as endpoint:
+        assert write(writer_at(endpoint), ask()).event.outcome == "retried"
+        assert endpoint.chats[1].messages[2]["content"] == "half a pair: ?"
+
+
 def test_ten_problems_at_most_are_told(write: Write) -> None:
     with ScriptedEndpoint(json.dumps({"facts": [1] * 40}), GOOD) as endpoint:
         write(writer_at(endpoint), ask())

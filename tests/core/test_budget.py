@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -200,7 +201,7 @@ def test_failed_replies_that_do_not_fit_are_left_out(write: Write, told_by: str)
 
 def test_a_request_has_the_time_that_its_tokens_need_and_the_call_has_left(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
-    monkeypatch.setattr("hymemory_adapters.core.budget.time.monotonic", lambda: now)
+    monkeypatch.setattr("hymemory_adapters.core.budget.time", SimpleNamespace(monotonic=lambda: now))
     budget = Budget(max_tokens=4096, ceiling=16384, timeout=120, deadline=600)
     assert budget.request_timeout == 120
     budget.raise_after_truncation()

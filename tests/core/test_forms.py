@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -124,13 +126,17 @@ def test_a_schema_that_fails_steps_down_once_a_call(write: Write) -> None:
         assert form_of(endpoint.chats[0]) == "json_object"
 
 
-def test_a_server_error_that_stays_is_no_fault_of_the_schema(write: Write, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_server_error_that_stays_is_no_fault_of_the_schema(
+    write: Write, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = itertools.count()  # a second passes from failure to failure
+    monkeypatch.setattr(patience, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     with ScriptedEndpoint(Fail(500, "out of memory")) as endpoint:
         with pytest.raises(EndpointError, match=r"HTTP 500.*out of memory"):
-            write(writer_at(endpoint, retry_seconds=0.3), ask())
+            write(writer_at(endpoint, retry_seconds=4), ask())
         assert "prompt" in [form_of(chat) for chat in endpoint.chats], "it was tried without"
         endpoint.play(GOOD)
-        write(writer_at(endpoint, retry_seconds=0.3), ask(text="later"))
+        write(writer_at(endpoint, retry_seconds=4), ask(text="later"))
         assert form_of(endpoint.chats[0]) == "json_schema"
     assert not [record for record in caplog.records if "does not take" in record.message]
 

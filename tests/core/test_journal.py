@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-import multiprocessing
 import os
 import stat
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import hymemory_adapters
 from hymemory_adapters import EndpointError, MalformedWriteError, WriterSettings, write_context
 from hymemory_adapters.core import lost
 from hymemory_adapters.core.events import Attempt, WriteEvent
@@ -95,21 +97,23 @@ def test_what_is_no_json_is_written_all_the_same(journal: Path) -> None:
     assert len(_lines(journal)) == 1
 
 
-def _append(path: str, worker: int) -> None:
-    for number in range(50):
-        # Far longer than any buffer: a line that is not one write comes out in pieces.
-        messages = [{"role": "user", "content": f"{worker}-{number} " + "x" * 20_000}]
-        assert Journal(path).write(EVENT, messages, [])
+# Lines far longer than any buffer: one that is not written at once comes out in pieces.
+_APPEND = """
+import sys
+from hymemory_adapters.core.events import WriteEvent
+from hymemory_adapters.core.lost import Journal
+event = WriteEvent("host", "host.call", "hy-memory", "m", "lost")
+for number in range(50):
+    said = [{"role": "user", "content": f"{sys.argv[2]}-{number} " + "x" * 20_000}]
+    assert Journal(sys.argv[1]).write(event, said, [])
+"""
 
 
 def test_lines_of_many_processes_stay_whole(journal: Path) -> None:
-    context = multiprocessing.get_context("spawn")
-    workers = [context.Process(target=_append, args=(str(journal), worker)) for worker in range(8)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join(60)
-    assert [worker.exitcode for worker in workers] == [0] * 8
+    environ = {**os.environ, "PYTHONPATH": str(Path(hymemory_adapters.__file__).parents[1])}
+    command = [sys.executable, "-c", _APPEND, str(journal)]
+    workers = [subprocess.Popen([*command, str(worker)], env=environ) for worker in range(8)]
+    assert [worker.wait(300) for worker in workers] == [0] * 8
     written = [line["messages"][0]["content"].split()[0] for line in _lines(journal)]
     assert sorted(written) == sorted(f"{worker}-{number}" for worker in range(8) for number in range(50))
 
@@ -202,3 +206,11 @@ def test_a_failing_journal_never_hides_the_error(tmp_path: Path, caplog: pytest.
         _writer(endpoint.url, journal).write(Request(MESSAGES))
     assert "swordfish" not in caplog.text
     assert len([record for record in caplog.records if "HYMEMORY_JOURNAL" in record.message]) == 1
+
+
+def test_a_line_that_was_cut_takes_no_other_with_it(journal: Path) -> None:
+    journal.write_text('{"call": "host.ca')
+    assert Journal(journal).write(EVENT, MESSAGES, [])
+    cut, whole = journal.read_text("ascii").splitlines()
+    assert cut == '{"call": "host.ca'
+    assert json.loads(whole)["call"] == "host.call"

@@ -260,3 +260,9 @@ def test_home_in_paths(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def test_key_from_a_file_may_end_in_a_line_break() -> None:
     assert _shown(resolve(environ={"HYMEMORY_API_KEY": f"{KEY}\n"}), "api_key") == KEY
+
+
+def test_a_password_in_a_wrong_url_is_not_shown() -> None:
+    with pytest.raises(ConfigurationError, match="HYMEMORY_BASE_URL is") as raised:
+        resolve(environ={"HYMEMORY_BASE_URL": "http://ann:swordfish@host:badport/v1"})
+    assert "swordfish" not in str(raised.value)

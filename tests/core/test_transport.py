@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
 from email.utils import format_datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from hymemory_adapters.core import budget, events, patience
 from hymemory_adapters.core import endpoint as endpoint_module
-from hymemory_adapters.core import events, patience
+from hymemory_adapters.core.budget import Budget
 from hymemory_adapters.core.failure import Failure
 from hymemory_adapters.core.lost import EndpointError
 from tests.support.calls import GOOD, Write, ask, both_ways, writer_at
@@ -64,11 +68,15 @@ def test_transport_and_format_are_counted_apart(write: Write) -> None:
 
 @both_ways
 @pytest.mark.parametrize("failure", [Drop(), Fail(503, "busy")], ids=["dropped", "503"])
-def test_patience_ends(write: Write, failure: Script, heard: list[events.WriteEvent]) -> None:
+def test_patience_ends(
+    write: Write, failure: Script, heard: list[events.WriteEvent], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = itertools.count()  # a second passes from failure to failure
+    monkeypatch.setattr(patience, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     with ScriptedEndpoint(failure) as endpoint:
         with pytest.raises(EndpointError, match=r"HYMEMORY_RETRY_SECONDS") as lost:
-            write(writer_at(endpoint, retry_seconds=0.2), ask())
-        assert len(endpoint.chats) > 2
+            write(writer_at(endpoint, retry_seconds=3.5), ask())
+        assert len(endpoint.chats) == 5, "0, 1, 2, 3 seconds after the first failure, and at 4 no more"
     assert lost.value.status == getattr(failure, "status", None)
     assert [event.outcome for event in heard] == ["lost"]
 
@@ -116,8 +124,8 @@ def test_how_long_is_waited(
 
 def test_pauses_grow_to_five_seconds_and_an_answer_starts_the_count_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
-    monkeypatch.setattr("hymemory_adapters.core.patience.time.monotonic", lambda: now)
-    monkeypatch.setattr("hymemory_adapters.core.patience.random.uniform", lambda low, high: high)
+    monkeypatch.setattr(patience, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(patience, "random", SimpleNamespace(uniform=lambda low, high: high))
     monkeypatch.setattr(patience, "_SHORTEST_PAUSE", 0.1)
     patient, failure = patience.Patience(300), Failure("transport", "", 503)
     pauses = [patient.pause(failure, 1000) for _ in range(8)]
@@ -132,36 +140,67 @@ def test_pauses_grow_to_five_seconds_and_an_answer_starts_the_count_anew(monkeyp
 
 
 @both_ways
-def test_a_read_timeout_is_sent_again_once(write: Write, heard: list[events.WriteEvent]) -> None:
-    with ScriptedEndpoint(Say(GOOD, delay=0.3)) as endpoint:
+def test_a_read_timeout_is_sent_again_once(
+    write: Write, heard: list[events.WriteEvent], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    over = threading.Event()
+
+    def hangs(_: dict[str, Any]) -> str:
+        over.wait(30)
+        return GOOD
+
+    seconds = iter([0.3, 0.3, 0.3, 30.0])
+    monkeypatch.setattr(Budget, "request_timeout", property(lambda _: next(seconds)))
+    with ScriptedEndpoint(hangs) as endpoint:
         with pytest.raises(EndpointError, match=r"took the request twice.*HYMEMORY_TIMEOUT"):
-            write(writer_at(endpoint, timeout=0.05, max_tokens=1), ask())
+            write(writer_at(endpoint), ask())
         assert len(endpoint.chats) == 2
-        endpoint.play(Say(GOOD, delay=0.3), GOOD)
-        assert write(writer_at(endpoint, timeout=0.05, max_tokens=1), ask(text="other")).event.outcome == "ok"
+        endpoint.play(hangs, GOOD)
+        assert write(writer_at(endpoint), ask(text="other")).event.outcome == "ok"
+        over.set()
     assert [event.outcome for event in heard] == ["lost", "ok"]
 
 
 @both_ways
-@pytest.mark.parametrize("reply", [Say("prose", delay=0.05), Fail(503, delay=0.05)], ids=["malformed", "503"])
-def test_the_deadline_ends_whatever_goes_on(write: Write, reply: Script) -> None:
-    with ScriptedEndpoint(reply) as endpoint, pytest.raises(EndpointError) as lost:
-        write(writer_at(endpoint, deadline=0.12, attempts=10, retry_seconds=60), ask())
-    assert 1 <= len(endpoint.chats) < 10
-    assert "HYMEMORY_DEADLINE" in str(lost.value) or "HYMEMORY_TIMEOUT" in str(lost.value) or lost.value.status == 503
+@pytest.mark.parametrize("reply", ["prose", Fail(503)], ids=["malformed", "503"])
+def test_the_deadline_ends_whatever_goes_on(write: Write, reply: Say | Fail, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+
+    def takes_forty_seconds(_: dict[str, Any]) -> Any:
+        nonlocal now
+        now += 40
+        return reply
+
+    monkeypatch.setattr(budget, "time", SimpleNamespace(monotonic=lambda: now))
+    with ScriptedEndpoint(takes_forty_seconds) as endpoint:
+        with pytest.raises(EndpointError, match=r"100.*HYMEMORY_DEADLINE"):
+            write(writer_at(endpoint, deadline=100, attempts=10, retry_seconds=600), ask())
+        assert len(endpoint.chats) == 3
 
 
 @both_ways
 def test_waiting_for_a_place_ends_with_the_deadline(write: Write) -> None:
     with ScriptedEndpoint(GOOD) as endpoint:
-        writer = writer_at(endpoint, concurrency=1, deadline=0.1)
+        patient = writer_at(endpoint, concurrency=1)
+        write(patient, ask())  # whatever has to be imported is
         gate = endpoint_module._gate(1)
         gate.enter(1)
         with pytest.raises(EndpointError, match="HYMEMORY_CONCURRENCY"):
-            write(writer, ask())
+            write(writer_at(endpoint, concurrency=1, deadline=0.3), ask())
         gate.leave()
-        assert write(writer, ask(text="other")).event.outcome == "ok"
-        assert len(endpoint.chats) == 1
+        assert write(patient, ask(text="other")).event.outcome == "ok"
+        assert len(endpoint.chats) == 2
+
+
+def test_the_time_spent_waiting_for_a_place_is_no_longer_there_for_the_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(budget, "time", SimpleNamespace(monotonic=lambda: now))
+    operation = writer_at("http://127.0.0.1:9/v1", timeout=120, deadline=600)._begin(ask()).next_operation()
+    now = 590.0
+    client = SimpleNamespace(chat=SimpleNamespace(completions=SimpleNamespace(create=lambda **sent: sent)))
+    assert operation(client)["timeout"].read == 10
 
 
 # -- refused by the server --------------------------------------------------------------------------
@@ -211,6 +250,7 @@ def test_a_model_that_is_not_served_is_told_with_those_that_are(write: Write) ->
 def test_after_a_refused_connection_the_next_calls_fail_at_once(
     write: Write, closed_port: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    monkeypatch.setattr(endpoint_module, "DOWN_SECONDS", 600.0)
     writer = writer_at(f"http://127.0.0.1:{closed_port}/v1", retry_seconds=0.1)
     tried: list[int] = []
     send: Callable[..., Any] = endpoint_module.Endpoint.chat

@@ -127,7 +127,7 @@ WRONG: dict[str, tuple[str, list[str]]] = {
     "wrong_url": ('[writers.w]\nbase_url = "h:8000"', ["base_url in writer 'w' is 'h:8000'", "http://"]),
     "wrong_header": ("[writers.w]\nheaders = { a = 1 }", ["headers in writer 'w'", "a table of HTTP headers"]),
     "key_not_set": ('[writers.w]\napi_key_env = "NOT_SET"', ["'w' takes its key from NOT_SET, which is not set"]),
-    "no_such_writer": ('[writers.v]\nmodel = "m"', ["HYMEMORY_WRITER is 'w'", "hy-memory, hy3, qwen3, v"]),
+    "no_such_writer": ('[writers.v]\nmodel = "m"', ["HYMEMORY_WRITER: there is no writer 'w'", "hy3, qwen3, v"]),
 }  # fmt: skip
 
 

@@ -21,6 +21,10 @@ from qdrant_client import QdrantClient
 import hymemory_adapters
 import mem0
 
+if not hasattr(mem0.memory.telemetry, "_get_oss_telemetry"):
+    # 0.1 starts a thread for every telemetry event, also when telemetry is off: thousands in a run of the tests.
+    mem0.memory.main.capture_event = lambda *args, **more: None
+
 hymemory_adapters.register("mem0")  # the tests run from the source tree as well as from the wheel
 
 VERSION = version("mem0ai")

@@ -36,7 +36,7 @@ def test_plain_json_is_lost_where_armoured_is_not() -> None:
 
 
 @pytest.mark.parametrize("name", PARSERS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(value=answers().filter(lambda value: isinstance(value, dict)))
 def test_value_comes_back(name: str, value: dict[str, Any]) -> None:
     text = armoured(value)
@@ -44,7 +44,7 @@ def test_value_comes_back(name: str, value: dict[str, Any]) -> None:
     assert repr(json.loads(PARSERS[name](text), strict=False)) == repr(value)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(value=answers().filter(lambda value: isinstance(value, dict)))
 def test_value_comes_back_through_both(value: dict[str, Any]) -> None:
     if "extract_json" in PARSERS:

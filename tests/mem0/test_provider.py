@@ -130,7 +130,7 @@ WRONG_BLOCKS: dict[str, tuple[dict[str, Any], str]] = {
     "attempts": ({"attempts": 11}, "attempts in the config block is 11; it must be a whole number from 1 to 10"),
     "url": ({"openai_base_url": "127.0.0.1:8000"}, r"base_url in the config block is '127.0.0.1:8000'; it must be an"),
     "max_tokens": ({"max_tokens": 0}, "max_tokens in the config block is 0; it must be"),
-    "writer": ({"writer": "gpt"}, "there is no writer 'gpt'; known are: hy-memory"),
+    "writer": ({"writer": "gpt"}, r"'gpt'.*known are: hy-memory, hy3, qwen3"),
 }
 
 

@@ -57,7 +57,7 @@ OWN_MESSAGES = ({"role": "user", "content": "list the facts as JSON"},)
 CONTRACTS = {
     "facts": Contract(FACTS, check=_forbidden),
     "kept": Contract(FACTS, check=_forbidden, fallback=_keep),
-    "emptied": Contract(FACTS, fallback=_nothing),
+    "emptied": Contract(FACTS, check=_forbidden, fallback=_nothing),
     "text": Contract(render=str),
     "decide": Contract(FACTS, check=_forbidden, undecided=_decides_nothing),
     "reworded": Contract(FACTS, messages=OWN_MESSAGES),

@@ -15,7 +15,7 @@ from hymemory_adapters.cli.check import Context, Finding, InstalledHost, Verdict
 from hymemory_adapters.cli.server import Server
 from hymemory_adapters.core.events import log
 from hymemory_adapters.core.lost import JOURNAL_LIMIT, ConfigurationError
-from hymemory_adapters.registry import HOSTS, enabled
+from hymemory_adapters.registry import HOSTS
 from hymemory_adapters.settings import resolve
 
 # -- settings --------------------------------------------------------------------------------------
@@ -23,26 +23,18 @@ from hymemory_adapters.settings import resolve
 
 def settings(context: Context) -> Sequence[Finding]:
     """Which writer is in force, and what set its endpoint; names that nobody reads."""
-    found: list[Finding] = []
-    environ = dict(context.environ)
-    unknown = sorted(autoload.enabled_hosts(environ)[1])
-    if unknown:
-        # An error wherever a host builds its LLM; taken out here, so that the rest can be checked.
-        text = f"HYMEMORY_ENABLE names {', '.join(unknown)}, which is no host that this version knows"
-        known = f"known are: {', '.join(HOSTS)}"
-        found.append(Finding(Verdict.BAD, text, f"correct it, every host refuses to start; {known}"))
-        environ.pop("HYMEMORY_ENABLE")
+    # What HYMEMORY_ENABLE names is for the step hosts: here it would hide all the rest.
+    environ = {name: value for name, value in context.environ.items() if name != "HYMEMORY_ENABLE"}
     with _warnings() as said:
         try:
             context.settings = resolve(context.block, environ=environ)
         except ConfigurationError as error:
-            return [*found, Finding(Verdict.BAD, str(error), "correct it: every host refuses to start")]
+            return [Finding(Verdict.BAD, str(error), "correct it: every host refuses to start")]
     for field in context.block:
         if context.settings.source(field) == f"{field} in the config block":
             context.settings.sources[field] = "--" + field.replace("_", "-")
     context.server = Server(context.settings)
-    found += [Finding(Verdict.WARNING, text, "correct or remove it") for text in said]
-    return [_in_force(context), *found]
+    return [_in_force(context), *(Finding(Verdict.WARNING, text, "correct or remove it") for text in said)]
 
 
 def _in_force(context: Context) -> Finding:
@@ -67,14 +59,12 @@ def _warnings() -> Iterator[list[str]]:
         def emit(self, record: logging.LogRecord) -> None:
             said.append(record.getMessage())
 
-    handler, propagate = Handler(logging.WARNING), log.propagate
+    handler = Handler(logging.WARNING)
     log.addHandler(handler)
-    log.propagate = False
     try:
         yield said
     finally:
         log.removeHandler(handler)
-        log.propagate = propagate
 
 
 # -- hosts -----------------------------------------------------------------------------------------
@@ -82,14 +72,18 @@ def _warnings() -> Iterator[list[str]]:
 
 def hosts(context: Context) -> Sequence[Finding]:
     """Which hosts are installed, whether their versions are supported, and how they find the writer."""
-    named = enabled(context.environ)
+    named, unknown = autoload.enabled_hosts(context.environ)
     installed = context.hosts
     route = find_route(context)
     found = [judge_host(host, route, named=host.host.name in named) for host in installed]
+    if unknown:
+        text = f"HYMEMORY_ENABLE names {', '.join(sorted(unknown))}, which is no host that this version knows"
+        do = f"correct it, every host refuses to start (known are: {', '.join(HOSTS)})"
+        found.append(Finding(Verdict.BAD, text, do))
     for name in sorted(named - {host.host.name for host in installed}):
         do = "run doctor with the Python of the app, or take it out"
         found.append(Finding(Verdict.WARNING, f"HYMEMORY_ENABLE names {name}, which is not installed here", do))
-    if not found:
+    if not installed:
         text = f"none is installed for {sys.executable} (known are: {', '.join(HOSTS)})"
         do = f'run doctor with the Python of the app, or pip install "hymemory-adapters[{next(iter(HOSTS))}]"'
         found.append(Finding(Verdict.WARNING, text, do))

@@ -60,14 +60,14 @@ Results = dict[str, Sequence[Finding]]
 
 
 def doctor(
-    base_url: Annotated[str, typer.Option(help="The URL, as a host's config block would name it.")] = "",
-    model: Annotated[str, typer.Option(help="The model, as a host's config block would name it.")] = "",
+    base_url: Annotated[str, typer.Option(help="In place of HYMEMORY_BASE_URL, as a host's config block has it.")] = "",
+    model: Annotated[str, typer.Option(help="In place of HYMEMORY_MODEL, as a host's config block has it.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, and nothing else.")] = False,
 ) -> None:
-    """Check settings, server, model and hosts, step by step; have the server compile its grammars.
+    """Check settings, server, model and hosts, step by step.
 
-    Run it with the Python and the environment of the app (a .env file is the app's own to read). The key comes
-    from the environment only.
+    Run it with the app's Python and environment; a .env file is not read.
+    It also has the server compile the grammars of the write calls.
 
     Exit code: 0 all is well, 1 something will lose writes, 2 it cannot be told.
     """

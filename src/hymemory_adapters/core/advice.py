@@ -43,8 +43,8 @@ def failure(settings: WriterSettings, endpoint: Endpoint, what: Failure) -> str:
         case "transport":
             wait = f", asking to wait {what.retry_after:g} s" if what.retry_after else ""
             return (
-                f"the server at {url} did not answer{status}{wait}{said}. It was tried for "
-                f"{settings.retry_seconds:g} seconds (HYMEMORY_RETRY_SECONDS)"
+                f"the server at {url} did not answer{status}{wait}{said}. It was tried for {settings.retry_seconds:g} "
+                f"seconds at most (HYMEMORY_RETRY_SECONDS), a whole call for {settings.deadline:g} (HYMEMORY_DEADLINE)"
             )
         case _:
             return f"the server at {url} refused the request{status}{said}"

@@ -59,7 +59,8 @@ class Conversation:
 
 
 def _shown(reply: Reply) -> str:
-    text = (reply.text or "").strip()
+    # Half a surrogate pair cannot be sent.
+    text = (reply.text or "").strip().encode("utf-8", "replace").decode()
     if not text:
         return "(an empty reply)"
     return text if len(text) <= SHOWN_REPLY else f"{text[:SHOWN_REPLY]} [...]"

@@ -37,14 +37,14 @@ _FORM_WORDS = re.compile(
     r"response[_ ]format|json_schema|json_object|structured[ _]output|guided|json mode", re.IGNORECASE
 )
 _CONTEXT_WORDS = re.compile(
-    r"context length|context window|max_model_len|max_tokens|max_completion_tokens|maximum .{0,20}tokens|"
+    r"context length|context window|context size|max_model_len|max_tokens|max_completion_tokens|maximum .{0,20}tokens|"
     r"prompt is too long|input_tokens",
     re.IGNORECASE,
 )
 _CONTEXT_IS = re.compile(r"(?:context (?:length|window)|max_model_len)\D{0,20}(\d{3,})", re.IGNORECASE)
 _PROMPT_IS = re.compile(
     r"(?:prompt contains(?: at least)?|input (?:has|contains))\s+(\d+)"
-    r"|(\d+)(?: tokens)? (?:in the messages|input tokens)",
+    r"|(\d+)(?: tokens)? (?:in the messages|from the input|input tokens)",
     re.IGNORECASE,
 )
 _SHOWN = 300

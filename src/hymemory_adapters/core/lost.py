@@ -123,10 +123,15 @@ class Journal:
         return json.dumps(line, default=repr).encode("ascii") + b"\n"
 
     def _append(self, line: bytes) -> None:
-        descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o600)
+        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o600)
         try:
-            if os.fstat(descriptor).st_size + len(line) > JOURNAL_LIMIT:
+            size = os.fstat(descriptor).st_size
+            if size + len(line) > JOURNAL_LIMIT:
                 raise OSError(0, f"the file has reached {JOURNAL_LIMIT // 2**20} MiB: move it away")
+            if size:
+                os.lseek(descriptor, -1, os.SEEK_END)
+                if os.read(descriptor, 1) != b"\n":
+                    line = b"\n" + line  # a line that was cut (a full disk) takes no other with it
             if os.write(descriptor, line) != len(line):
                 raise OSError(0, "the line was written in part only: is the disk full?")
         finally:

@@ -1,0 +1,240 @@
+"""What a failed request means: the error bodies of the servers that people run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import openai
+import pytest
+
+from hymemory_adapters.core.failure import Failure, classify
+from tests.support.scripted import Fail, ScriptedEndpoint
+
+SAID = "Alice whispered that her safe opens with 4711"
+QUOTED = "(the server's words quote the request and are left out)"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ScriptedEndpoint]:
+    with ScriptedEndpoint(Fail(400)) as endpoint:
+        yield endpoint
+
+
+def failed(
+    server: ScriptedEndpoint, status: int, body: Any, *, constrained: bool = True, messages: Any = (), **headers: str
+) -> Failure:
+    """What the openai package makes of an error that came over the wire."""
+    server.play(Fail(status, body=body, headers=headers))
+    client = openai.OpenAI(api_key="k", base_url=server.url, max_retries=0)
+    with client, pytest.raises(openai.OpenAIError) as error:
+        client.chat.completions.create(model="m", messages=[{"role": "user", "content": "x"}])
+    return classify(error.value, constrained=constrained, messages=messages)
+
+
+def vllm(message: str, param: str | None = None, code: int = 400, kind: str = "BadRequestError") -> dict[str, Any]:
+    return {"error": {"message": message, "type": kind, "param": param, "code": code}}
+
+
+def llama(message: str, code: int = 400, kind: str = "invalid_request_error") -> dict[str, Any]:
+    return {"error": {"code": code, "message": message, "type": kind}}
+
+
+OPENAI_FORM = (
+    "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model. Learn more about "
+    "supported models at the Structured Outputs guide"
+)
+OPENAI_SCHEMA = (
+    "Invalid schema for response_format 'reply': In context=(), 'additionalProperties' is required to be supplied and "
+    "to be false."
+)
+OPENAI_CONTEXT = (
+    "This model's maximum context length is 8192 tokens. However, you requested 10000 tokens (6000 in the messages, "
+    "4000 in the completion). Please reduce the length of the messages or completion."
+)
+VLLM_CONTEXT = (
+    "This model's maximum context length is 8192 tokens. However, your prompt contains at least 8193 input tokens, "
+    "which exceeds this limit even without any output tokens. Please reduce the length of the input prompt. "
+    "(parameter=input_tokens, value=8193)"
+)
+VLLM_BUDGET = (
+    "max_tokens=9000 cannot be greater than max_model_len=8192. Please request fewer output tokens. "
+    "(parameter=max_tokens, value=9000)"
+)
+OLD_VLLM_CONTEXT = (
+    "'max_tokens' or 'max_completion_tokens' is too large: 9000. This model's maximum context length is 8192 tokens "
+    "and your request has 1200 input tokens (9000 > 8192 - 1200)."
+)
+SGLANG_CONTEXT = (
+    "Requested token count exceeds the model's maximum context length of 8192 tokens. You requested a total of 9000 "
+    "tokens: 5000 tokens from the input messages and 4000 tokens for the completion."
+)
+LLAMA_CONTEXT = (
+    "the request exceeds the available context size. try increasing the context size or enable context shift"
+)
+
+BODIES: dict[str, tuple[int, Any, str]] = {
+    "vLLM: xgrammar": (400, vllm("The provided JSON schema contains features not supported by xgrammar."), "schema"),
+    "vLLM: grammar": (400, vllm("Failed to transform json schema into a grammar: [15:32:24] <path>:4944"), "schema"),
+    "vLLM: guidance": (400, vllm('Grammar error: Unimplemented keys: ["uniqueItems"]'), "schema"),
+    "vLLM: no constraint": (400, vllm("You must use one kind of structured outputs constraint but none"), "form"),
+    "vLLM: model": (404, vllm("The model `x` does not exist. Valid aliases: hy-memory.", "model", 404), "model"),
+    "vLLM: key": (401, {"error": "Unauthorized"}, "key"),
+    "vLLM: prompt": (400, vllm(VLLM_CONTEXT, "input_tokens"), "context"),
+    "vLLM: budget": (400, vllm(VLLM_BUDGET, "max_tokens"), "context"),
+    "vLLM 0.10: budget": (400, vllm(OLD_VLLM_CONTEXT), "context"),
+    "vLLM: temperature": (400, vllm("temperature must be in [0, 2], got 9.0.", "temperature"), "request"),
+    "vLLM: engine": (500, vllm("EngineCore encountered an issue.", None, 500, "InternalServerError"), "transport"),
+    "SGLang: grammar": (
+        400,
+        {"object": "error", "message": "Failed to compile json grammar: invalid schema", "type": "BadRequestError"},
+        "schema",
+    ),
+    "SGLang: context": (400, {"object": "error", "message": SGLANG_CONTEXT, "type": "BadRequestError"}, "context"),
+    "llama.cpp: schema": (400, llama('JSON schema conversion failed:\nUnrecognized schema: {"x":1}'), "schema"),
+    "llama.cpp: named schema": (400, llama('"json_schema": JSON schema conversion failed:\nx'), "schema"),
+    "llama.cpp: form": (
+        400,
+        llama('response_format type must be one of "text" or "json_object", but got: json_schema'),
+        "form",
+    ),
+    "llama.cpp: context": (400, llama(LLAMA_CONTEXT, kind="exceed_context_size_error"), "context"),
+    "llama.cpp: loading": (503, llama("Loading model", 503, "unavailable_error"), "transport"),
+    "LM Studio: form": (400, {"error": "'response_format.type' must be 'json_schema' or 'text'"}, "form"),
+    "OpenAI: form": (400, vllm(OPENAI_FORM, "response_format", kind="invalid_request_error"), "form"),
+    "OpenAI: schema": (400, vllm(OPENAI_SCHEMA, "response_format", kind="invalid_request_error"), "schema"),
+    "OpenAI: context": (400, vllm(OPENAI_CONTEXT, "messages", kind="invalid_request_error"), "context"),
+    "OpenAI: quota": (429, vllm("You exceeded your current quota", kind="insufficient_quota"), "transport"),
+    "Groq: form": (400, vllm("This model does not support response format `json_schema`. See supported"), "form"),
+    "DeepSeek: form": (400, vllm("This response_format type is unavailable now"), "form"),
+    "FastAPI: detail": (422, {"detail": "response_format is not supported"}, "form"),
+    "FastAPI: list": (422, {"detail": [{"loc": ["body", "temperature"], "msg": "too large"}]}, "request"),
+    "plain text": (400, b"response_format: unknown variant", "form"),
+    "HTML": (400, b"<html><h1>400 Bad Request</h1></html>", "request"),
+    "HTML of a proxy": (502, b"<html><h1>502 Bad Gateway</h1></html>", "transport"),
+    "nothing": (400, b"", "request"),
+    "forbidden": (403, {"message": "forbidden"}, "key"),
+    "no such page": (404, {"detail": "Not Found"}, "model"),
+}
+
+
+@pytest.mark.parametrize(("status", "body", "kind"), BODIES.values(), ids=BODIES)
+def test_what_an_error_body_means(server: ScriptedEndpoint, status: int, body: Any, kind: str) -> None:
+    failure = failed(server, status, body)
+    assert (failure.kind, failure.status) == (kind, status)
+    if body:
+        assert failure.detail
+    assert "\n" not in failure.detail
+
+
+@pytest.mark.parametrize("name", [name for name, (_, _, kind) in BODIES.items() if kind in ("form", "schema")])
+def test_without_a_constraint_of_ours_no_constraint_is_to_blame(server: ScriptedEndpoint, name: str) -> None:
+    assert failed(server, *BODIES[name][:2], constrained=False).kind in ("request", "context")
+
+
+@pytest.mark.parametrize(
+    ("message", "context", "prompt"),
+    [
+        (VLLM_CONTEXT, 8192, 8193),
+        (VLLM_BUDGET, 8192, None),
+        (OLD_VLLM_CONTEXT, 8192, 1200),
+        (OPENAI_CONTEXT, 8192, 6000),
+        (SGLANG_CONTEXT, 8192, 5000),
+    ],
+    ids=["vLLM prompt", "vLLM budget", "vLLM 0.10", "OpenAI", "SGLang"],
+)
+def test_the_lengths_that_a_server_names(
+    server: ScriptedEndpoint, message: str, context: int | None, prompt: int | None
+) -> None:
+    failure = failed(server, 400, vllm(message))
+    assert (failure.kind, failure.context, failure.prompt) == ("context", context, prompt)
+
+
+@pytest.mark.parametrize(
+    ("header", "least", "most"),
+    [("2", 2, 2), ("0.5", 0.5, 0.5), ("-1", 0, 0), ("soon", None, None), ("Wed, 21 Oct 2015 07:28:00 GMT", 0, 0)],
+)
+def test_retry_after(server: ScriptedEndpoint, header: str, least: float | None, most: float | None) -> None:
+    seconds = failed(server, 429, {}, **{"Retry-After": header}).retry_after
+    assert seconds is None if least is None else least <= seconds <= most
+
+
+# -- the conversation stays out ---------------------------------------------------------------------
+
+SHORT, FOREIGN = "PIN 4711", "爱丽丝低声说她的保险箱密码是四七一一"
+ECHOES: dict[str, tuple[str, Any]] = {
+    "word for word": (SAID, vllm(f"invalid message: {SAID}")),
+    "in a list": (SAID, vllm(f"1 validation error: {{'input': [{{'role': 'user', 'content': '{SAID}'}}]}}")),
+    "white space changed": (SAID, vllm(f"bad: {SAID.replace(' ', chr(10) + '  ')}")),
+    "cut": (SAID, vllm(f"bad: {SAID[:30]}...")),
+    "short": (SHORT, vllm(f"Input should be a list, got '{SHORT}'")),
+    "another script": (FOREIGN, vllm(f"bad: {FOREIGN}")),
+    "escaped": (FOREIGN, vllm(f"bad: {json.dumps(FOREIGN)}")),
+    "a detail list": (FOREIGN, {"detail": [{"input": FOREIGN, "msg": "bad"}]}),
+    "plain text": (SAID, SAID.encode()),
+    "parts": ([{"type": "text", "text": SAID}], vllm(f"bad: {SAID}")),
+}
+
+
+@pytest.mark.parametrize(("content", "body"), ECHOES.values(), ids=ECHOES)
+def test_words_that_quote_the_request_are_left_out(server: ScriptedEndpoint, content: Any, body: Any) -> None:
+    assert failed(server, 400, body, messages=[{"role": "user", "content": content}]).detail == QUOTED
+
+
+@pytest.mark.parametrize("content", ["", None, "a", "it", SAID], ids=["empty", "null", "a letter", "a word", "long"])
+def test_other_words_are_kept(server: ScriptedEndpoint, content: Any) -> None:
+    message = "temperature must be in [0, 2], got 9.0."
+    assert failed(server, 400, vllm(message), messages=[{"role": "user", "content": content}]).detail == message
+
+
+def test_long_words_are_cut(server: ScriptedEndpoint) -> None:
+    assert len(failed(server, 400, vllm("na " * 5000)).detail) == 300
+
+
+# -- no answer --------------------------------------------------------------------------------------
+
+
+class Group(Exception):
+    """Like ``ExceptionGroup``, which Python 3.10 has not."""
+
+    def __init__(self, *errors: Exception) -> None:
+        super().__init__(f"multiple connection attempts failed ({len(errors)} sub-exceptions)")
+        self.exceptions = errors
+
+
+def chain(*errors: BaseException) -> openai.APIConnectionError:
+    """An error of the openai package, and below it the causes, as its HTTP library chains them."""
+    first: Any = openai.APIConnectionError.__new__(openai.APIConnectionError)
+    Exception.__init__(first, "Connection error.")
+    error: BaseException = first
+    for cause in errors:
+        error.__cause__ = cause
+        error = cause
+    return first
+
+
+REFUSED = ConnectionRefusedError(111, "Connection refused")
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (chain(OSError("x"), REFUSED), "refused"),
+        (chain(OSError("[Errno 111] Connection refused")), "refused"),
+        # localhost has two addresses, and anyio tries both
+        (chain(OSError("All connection attempts failed"), Group(REFUSED, REFUSED)), "refused"),
+        (chain(OSError("Server disconnected without sending a response.")), "transport"),
+        (chain(OSError("[Errno -2] Name or service not known")), "transport"),
+        (chain(), "transport"),
+        (openai.OpenAIError("odd"), "request"),
+    ],
+    ids=["refused", "refused in words", "refused twice", "dropped", "no such host", "no cause", "any other"],
+)
+def test_what_no_answer_means(error: openai.OpenAIError, kind: str) -> None:
+    assert classify(error, constrained=True, messages=()).kind == kind
+
+
+def test_a_header_that_http_refuses_is_not_quoted() -> None:
+    failure = classify(chain(OSError("Illegal header value b'Bearer s3cret\\n'")), constrained=True, messages=())
+    assert (failure.kind, "s3cret" in failure.detail) == ("request", False)
