@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import nox
@@ -16,13 +17,14 @@ from nox.command import CommandFailed
 nox.needs_version = ">=2024.4.15"
 nox.options.default_venv_backend = "uv|virtualenv"
 nox.options.error_on_missing_interpreters = False  # nox would make it an error where CI is set
-nox.options.sessions = ["lint", "core", "openai", "mem0", "hook"]
+nox.options.sessions = ["lint", "core", "openai", "mem0", "cassettes", "cli", "hook"]
 
 ROOT = Path(__file__).parent
 PYTHONS = ["3.10", "3.11", "3.12", "3.13"]
 PYPROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
 TEST = nox.project.dependency_groups(PYPROJECT, "test")
 LINT = nox.project.dependency_groups(PYPROJECT, "lint")
+CASSETTES = nox.project.dependency_groups(PYPROJECT, "cassettes")
 
 OPENAI = ["1.90.0", "1.109.1", "2.54.0"]  # the newest is what every other session installs
 MEM0 = {"0.1.118": "3.11", "1.0.11": "3.10", "2.2.1": "3.12"}
@@ -95,6 +97,27 @@ def mem0(session: nox.Session, version: str) -> None:
 
 
 @nox.session
+@nox.parametrize("python,version", _mem0_sessions())
+def cassettes(session: nox.Session, version: str) -> None:
+    """What a real vLLM answered to each write call, played to each major version of the openai client."""
+    install(session, "mem0", f"mem0ai=={version}", *CASSETTES)
+    # Mem0 0.1 pins openai 1; the newest is there already.
+    for client in ["1.109.1"] if version.startswith("0.") else [None, "2.54.0", "1.109.1"]:
+        if client is not None:
+            session.install(f"openai=={client}")
+        pytest(session, "tests/cassettes")
+
+
+@nox.session
+def cli(session: nox.Session) -> None:
+    """The console command, with and without a host."""
+    install(session, "cli")
+    pytest(session, "tests/cli")
+    install(session, "cli,mem0")
+    pytest(session, "tests/cli/test_doctor_mem0.py", "tests/cli/test_commands.py")
+
+
+@nox.session
 def hook(session: nox.Session) -> None:
     """A fresh process with the wheel installed and no import line."""
     install(session, "mem0")
@@ -108,6 +131,19 @@ def live(session: nox.Session) -> None:
         install(session, "mem0")
         pytest(session, "tests/live")
         return
+    _install_vllm(session)
+    _run_live(session, TEST, *session.posargs)
+
+
+@nox.session(python="3.11", venv_backend="venv")
+def record(session: nox.Session) -> None:
+    """Record the cassettes anew, from a real vLLM that serves the tiny model."""
+    _install_vllm(session)
+    pytest_arguments = ["--", "--record-mode=rewrite"]
+    _run_live(session, [*TEST, *CASSETTES], "--only", "xgrammar", "--tests", "tests/cassettes", *pytest_arguments)
+
+
+def _install_vllm(session: nox.Session) -> None:
     try:
         session.install(VLLM)
     except CommandFailed:
@@ -115,24 +151,25 @@ def live(session: nox.Session) -> None:
             f"{VLLM} does not install here: its torch+cpu comes from PyTorch's own index, PIP_EXTRA_INDEX_URL=..."
         )
     session.run("python", "-m", "pip", "uninstall", "-q", "-y", *BESIDE_VLLM)
-    clients = [_live_client(session, version) for version in reversed(MEM0)]
+
+
+def _run_live(session: nox.Session, tools: list[str], *arguments: str) -> None:
+    clients = [_live_client(session, version, tools) for version in reversed(MEM0)]
     options = [option for client in clients for option in ("--client", client)]
-    session.run("python", "live/run.py", "--vllm", _python(session.bin), *options, *session.posargs)
+    session.run("python", "live/run.py", "--vllm", _python(session.bin), *options, *arguments)
 
 
-def _live_client(session: nox.Session, mem0_version: str) -> str:
+def _live_client(session: nox.Session, mem0_version: str, tools: list[str]) -> str:
     """Make an environment with the wheel and a Mem0, beside the one that has vLLM; return its Python."""
     folder = Path(session.create_tmp()).absolute() / f"mem0-{mem0_version}"
-    python = _python(folder / "bin")
+    python, target = _python(folder / "bin"), f"hymemory-adapters[mem0] @ {wheel(session).as_uri()}"
+    pip = [python, "-m", "pip", "install", "-q"]
+    if uv := shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"):
+        pip = [uv, "pip", "install", "-q", "--python", python]  # seconds instead of a minute
     session.run("python", "-m", "venv", "--clear", str(folder))
-    target = f"hymemory-adapters[mem0] @ {wheel(session).as_uri()}"
-    session.run(python, "-m", "pip", "install", "-q", target, f"mem0ai=={mem0_version}", *TEST, external=True)
+    session.run(*pip, target, f"mem0ai=={mem0_version}", *tools, external=True)
     return python
 
 
 def _python(folder: str | Path) -> str:
     return str(Path(folder).absolute() / "python")
-
-
-if os.environ.get("CI"):
-    nox.options.stop_on_first_error = False

@@ -63,7 +63,7 @@ WAYS = {
 """By name, as the tests know it from HYMEMORY_LIVE_SERVER."""
 
 
-def run(name: str, vllm: str, clients: Sequence[str], folder: Path, arguments: Sequence[str]) -> list[str]:
+def run(name: str, vllm: str, clients: Sequence[str], folder: Path, tests: str, arguments: Sequence[str]) -> list[str]:
     """Serve in one way and run the tests; return what failed."""
     way = WAYS[name]
     model = folder / f"tiny-{name}"
@@ -83,7 +83,7 @@ def run(name: str, vllm: str, clients: Sequence[str], folder: Path, arguments: S
                 "HYMEMORY_LIVE_LAST": str(int(client == chosen[-1])),
                 "MEM0_TELEMETRY": "False",
             }
-            command = [client, "-m", "pytest", "-q", "tests/live", *arguments]
+            command = [client, "-m", "pytest", "-q", tests, *arguments]
             if subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode:
                 failed.append(f"{name}: {client}")
     return failed
@@ -98,12 +98,13 @@ def main() -> None:
     )
     parser.add_argument("--only", action="append", choices=tuple(WAYS), help="these ways of serving alone")
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "live", help="for checkpoints and logs")
+    parser.add_argument("--tests", default="tests/live", help="a folder of tests")
     parser.add_argument("arguments", nargs="*", help="after --: arguments for pytest")
     given = parser.parse_args()
     failed: list[str] = []
     for name in given.only or WAYS:
         try:
-            failed += run(name, given.vllm, given.clients, given.folder, given.arguments)
+            failed += run(name, given.vllm, given.clients, given.folder, given.tests, given.arguments)
         except ServerError as error:
             sys.exit(f"{name}: {error}")
     if failed:

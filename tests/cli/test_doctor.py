@@ -126,6 +126,8 @@ def test_each_kind_of_server(
         said, steps = doctor()
     assert verdicts(said) == ALL_FINE | others
     assert said["exit_code"] == code
+    bad = [name for name, verdict in verdicts(said).items() if verdict == "bad"]
+    assert not bad or said["summary"] == f"Writes will be lost: {', '.join(bad)}."
     assert text in " ".join(f"{each['text']} {each['do']}" for found in steps.values() for each in found)
 
 

@@ -140,25 +140,34 @@ def test_pauses_grow_to_five_seconds_and_an_answer_starts_the_count_anew(monkeyp
 
 
 @both_ways
-def test_a_read_timeout_is_sent_again_once(
-    write: Write, heard: list[events.WriteEvent], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("patient", [1, 0], ids=["the second is answered", "neither is"])
+def test_a_read_timeout_is_sent_again_once(write: Write, patient: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[float] = []
     over = threading.Event()
 
-    def hangs(_: dict[str, Any]) -> str:
-        over.wait(30)
+    def request_timeout(_: Budget) -> float:
+        sent.append(30.0 if patient and sent else 0.3)
+        return sent[-1]
+
+    def answer(_: dict[str, Any]) -> str:
+        if sent[-1] < 1:
+            over.wait(30)
         return GOOD
 
-    seconds = iter([0.3, 0.3, 0.3, 30.0])
-    monkeypatch.setattr(Budget, "request_timeout", property(lambda _: next(seconds)))
-    with ScriptedEndpoint(hangs) as endpoint:
-        with pytest.raises(EndpointError, match=r"took the request twice.*HYMEMORY_TIMEOUT"):
-            write(writer_at(endpoint), ask())
-        assert len(endpoint.chats) == 2
-        endpoint.play(hangs, GOOD)
-        assert write(writer_at(endpoint), ask(text="other")).event.outcome == "ok"
+    monkeypatch.setattr(Budget, "request_timeout", property(request_timeout))
+    with ScriptedEndpoint(answer) as endpoint:
+        if patient:
+            assert write(writer_at(endpoint), ask()).event.attempts[0].transport_retries == 1
+        else:
+            with pytest.raises(EndpointError, match=r"took the request twice.*HYMEMORY_TIMEOUT"):
+                write(writer_at(endpoint), ask())
         over.set()
-    assert [event.outcome for event in heard] == ["lost", "ok"]
+
+
+def test_a_second_read_timeout_is_the_last() -> None:
+    patient = patience.Patience(10)
+    pauses = [patient.pause(Failure(kind, ""), 60) for kind in ("read_timeout", "refused", "read_timeout")]
+    assert [pause is None for pause in pauses] == [False, False, True]
 
 
 @both_ways

@@ -94,7 +94,8 @@ def _mem0_rows() -> dict[str, Row]:
                 "mem0.additive",
                 lambda text, count=count: (
                     prompts.ADDITIVE_EXTRACTION_PROMPT,
-                    additive(existing_memories=shown(count), new_messages=talk(text)),
+                    # A fixed day: what is recorded today is played tomorrow.
+                    additive(existing_memories=shown(count), new_messages=talk(text), current_date="2026-11-30"),
                 ),
                 list_key="memory",
                 item_keys=item,

@@ -37,7 +37,7 @@ _TALK = parse_messages([{"role": "user", "content": "I moved to Pune, and I drin
 _FACTS = ["Moved to Pune", "Drinks black coffee every morning"]
 _MEMORIES = [{"id": str(i), "text": text} for i, text in enumerate(("Lives in Oslo", "Likes tea", "Has a dog"))]
 
-_OF_FORM_NO_SCHEMA_CAN_SAY = {"left_out", "same_id", "wrong_id"}
+_NOT_OF_FORM = {"left_out", "same_id", "wrong_id"}
 """Problems that a model which writes noise may have with a reply that obeys its schema."""
 
 
@@ -73,7 +73,9 @@ def test_accepted_obeyed_and_read(
 
     returned = llm.generate_response(messages, response_format={"type": "json_object"})
 
-    ((reply, contract, verdict),), (event,) = judged, heard
+    (event,) = heard
+    assert len(judged) == 1, event.error
+    reply, contract, verdict = judged[0]
     assert event.call == case.partition(",")[0]
     assert contract.schema is not None
     assert llm.writer.endpoint.form_of(contract.schema) == "json_schema", "the server refused the form or the schema"
@@ -83,6 +85,6 @@ def test_accepted_obeyed_and_read(
     value = json.loads(reply.text or "")
     Draft202012Validator(contract.schema.wire).validate(value)
     assert not verdict.normalisations
-    assert {problem.rule for problem in verdict.problems} <= _OF_FORM_NO_SCHEMA_CAN_SAY
+    assert {problem.rule for problem in verdict.problems} <= _NOT_OF_FORM
     if event.outcome != "salvaged":
         assert json.loads(returned) == value

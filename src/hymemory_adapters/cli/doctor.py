@@ -118,7 +118,8 @@ def exit_code(results: Results) -> int:
 
 
 def _summary(results: Results, code: int) -> str:
-    names = ", ".join(step.name for step in STEPS if step.decides and worst(results[step.name]) is _OF_CODE[code])
+    counted = [step.name for step in STEPS if code == 1 or step.decides]
+    names = ", ".join(name for name in counted if worst(results[name]) is _OF_CODE[code])
     if code == 1:
         return f"Writes will be lost: {names}."
     if code == 2:

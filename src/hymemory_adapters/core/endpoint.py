@@ -27,6 +27,7 @@ CONNECT_SECONDS = 5.0
 DOWN_SECONDS = 2.0
 """After a refused connection, how long calls fail at once instead of finding out for themselves."""
 
+SHORTEST_SECRET = 4  # a shorter one would take harmless words out of messages
 NO_KEY = "EMPTY"  # what vLLM's own examples send; the SDK insists on some key
 
 Operation = Callable[[Any], Any]
@@ -74,6 +75,12 @@ class Endpoint:
         self._lock = threading.Lock()
         self._client: Any = None
         self._async_clients: WeakKeyDictionary[asyncio.AbstractEventLoop, Any] = WeakKeyDictionary()
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What goes out in headers and may stand in no message."""
+        key = self.settings.api_key.get_secret_value() if self.settings.api_key else ""
+        return tuple(value for value in (key, *self.settings.headers.values()) if len(value) >= SHORTEST_SECRET)
 
     # -- sending -----------------------------------------------------------------------------------
 

@@ -251,6 +251,7 @@ class Exchange:
             error,  # type: ignore[arg-type]
             constrained=self._sent_form in ("json_schema", "json_object"),
             messages=self._conversation.fitted(self._budget, None),
+            secrets=self._endpoint.secrets,
         )
         match failure.kind:
             case "form" | "schema":

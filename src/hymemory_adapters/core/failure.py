@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -73,14 +73,29 @@ class Failure:
     prompt: int | None = None
 
 
-def classify(error: openai.OpenAIError, *, constrained: bool, messages: Sequence[Mapping[str, Any]]) -> Failure:
+def classify(
+    error: openai.OpenAIError,
+    *,
+    constrained: bool,
+    messages: Sequence[Mapping[str, Any]],
+    secrets: Sequence[str] = (),
+) -> Failure:
     """Say what an exception of the openai package means for the request.
 
     Args:
         error: what the request raised.
         constrained: whether the request carried a ``response_format``.
         messages: the request's messages, whose text is kept out of ``detail``.
+        secrets: what was sent as key and headers; some gateways quote it.
     """
+    failure = _classified(error, constrained, messages)
+    detail = failure.detail
+    for secret in secrets:
+        detail = detail.replace(secret, "(hidden)")
+    return replace(failure, detail=detail)
+
+
+def _classified(error: openai.OpenAIError, constrained: bool, messages: Sequence[Mapping[str, Any]]) -> Failure:
     import openai
 
     if isinstance(error, openai.APIStatusError):

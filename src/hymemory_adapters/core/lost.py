@@ -13,6 +13,11 @@ from typing import Any
 
 from hymemory_adapters.core.events import Attempt, WriteEvent, log, say_once
 
+try:
+    import fcntl
+except ImportError:  # Windows: one append is all there is
+    fcntl = None  # type: ignore[assignment]
+
 JOURNAL_LIMIT = 256 * 1024 * 1024
 """Bytes after which a journal takes no more lines (each refused line is an ERROR in the log)."""
 
@@ -88,7 +93,7 @@ class JustLost:
 class Journal:
     """A JSON Lines file of lost writes: one line a lost write, with all that is needed to write it again.
 
-    The file is created with mode 0600. A line is one atomic append. A journal that cannot be written is
+    The file is created with mode 0600. A line is one append, and processes take turns. A journal that cannot be written is
     told in the log and never hides the error that it was to keep.
 
     Args:
@@ -125,6 +130,8 @@ class Journal:
     def _append(self, line: bytes) -> None:
         descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o600)
         try:
+            if fcntl is not None:
+                fcntl.flock(descriptor, fcntl.LOCK_EX)  # closing the file unlocks it
             size = os.fstat(descriptor).st_size
             if size + len(line) > JOURNAL_LIMIT:
                 raise OSError(0, f"the file has reached {JOURNAL_LIMIT // 2**20} MiB: move it away")
