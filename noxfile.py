@@ -139,8 +139,8 @@ def live(session: nox.Session) -> None:
 def record(session: nox.Session) -> None:
     """Record the cassettes anew, from a real vLLM that serves the tiny model."""
     _install_vllm(session)
-    pytest_arguments = ["--", "--record-mode=rewrite"]
-    _run_live(session, [*TEST, *CASSETTES], "--only", "xgrammar", "--tests", "tests/cassettes", *pytest_arguments)
+    chosen = ["--only", "xgrammar", "--tests", "tests/cassettes/test_replay.py"]
+    _run_live(session, [*TEST, *CASSETTES], *chosen, "--", "--record-mode=rewrite")
 
 
 def _install_vllm(session: nox.Session) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -101,6 +102,7 @@ def main() -> None:
     parser.add_argument("--tests", default="tests/live", help="a folder of tests")
     parser.add_argument("arguments", nargs="*", help="after --: arguments for pytest")
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the server ends with this
     failed: list[str] = []
     for name in given.only or WAYS:
         try:

@@ -27,7 +27,7 @@ def liking(token: str, tokenizer: Tokenizer, eos: str, closer: str) -> float:
         return {eos: 3.0, closer: -12.0}.get(token, -30.0)
     text = text_of(token)
     if text == "\n":
-        return 7.0  # kept down after JSON punctuation, unless the model is to loop
+        return 9.0  # ends thinking; kept down after JSON punctuation, unless the model is to loop
     if "\ufffd" in text or any(ord(letter) < 32 for letter in text):
         return -12.0
     if not text.strip():

@@ -11,7 +11,7 @@ import yaml
 
 from tests.cassettes.conftest import HEADERS, PLACE, ROOT
 
-LARGEST = 256 * 1024
+LARGEST = 16 * 1024
 SECRETS = {
     "a bearer token": r"(?i)bearer\s+\S+",
     "an OpenAI-like key": r"\bsk-[A-Za-z0-9_-]{8,}",

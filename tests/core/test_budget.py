@@ -56,7 +56,7 @@ LOOP = Say('{"facts": ["' + " \n" * 200, finish_reason="length")
 TAIL = Say('{"facts": ["' + "tea and " * 100, finish_reason="length")
 
 TRUNCATIONS: dict[str, tuple[Say, dict[str, int], int | None, list[int]]] = {
-    "raised once": (CUT, {}, None, [4096, 16384, 16384, 16384]),
+    "raised once": (CUT, {"max_tokens_ceiling": 10**6}, None, [4096, 16384, 16384, 16384]),
     "up to the ceiling": (CUT, {"max_tokens_ceiling": 6000}, None, [4096, 6000, 6000, 6000]),
     "a ceiling below": (CUT, {"max_tokens_ceiling": 100}, None, [4096] * 4),
     "the host asks for more": (CUT, {"max_tokens": 10}, 20000, [20000] * 4),

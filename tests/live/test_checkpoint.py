@@ -15,9 +15,9 @@ BUILDER = Path(__file__).resolve().parents[2] / "live" / "tiny_model.py"
 
 CHECKPOINTS = {
     # flags, SHA-256 of the folder's files in the order of their names
-    "tiny": ([], "477ef63b95143b99bc6a875afcd5f3df61ccf8d274167f4cc7e9736b4c52ea89"),
-    "loop": (["--loop"], "cff2eabcd1f472aa6a87f9ffac090199d2530af95673287c76d44ee6b59c58fd"),
-    "suffix": (["--suffix", ":opensource"], "857027fa04e8d7f1439a15994ef27cd53ca71c5c7599b1e7f71480efdbee890c"),
+    "tiny": ([], "b7c15853015b78adb9242322f7f2ea36152697f06f77de36486812da52bbbf45"),
+    "loop": (["--loop"], "2dcc063dcab158cbacb8cb25fa80a6dc70e045a05d56ed3167ac4f17a20dcc4e"),
+    "suffix": (["--suffix", ":opensource"], "79353ce89d3991d3ff45e9aa53d75eb4356bd481101d1869104edb9691fe3374"),
 }
 
 

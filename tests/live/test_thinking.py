@@ -14,6 +14,8 @@ from tests.live.tap import Tap
 
 pytestmark = [needs_server, own_server]
 
+BUDGET = {"max_tokens": 400, "max_tokens_ceiling": 400}  # enough for what this model thinks, if it ends at all
+
 
 def _writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, effort: str) -> None:
     """Put another writer in force, from a writers file."""
@@ -29,7 +31,7 @@ def test_thinking_is_detected_and_told(
     row: Row, tap: Tap, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     _writer(tmp_path, monkeypatch, "high")
-    provider = row.provider({**LIVE.settings, "base_url": tap.url, "attempts": 10})
+    provider = row.provider({**LIVE.settings, "base_url": tap.url, "attempts": 10, **BUDGET})
     told = ""
     try:
         row.ask(provider, row.messages(TALK))

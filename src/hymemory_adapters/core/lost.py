@@ -93,8 +93,8 @@ class JustLost:
 class Journal:
     """A JSON Lines file of lost writes: one line a lost write, with all that is needed to write it again.
 
-    The file is created with mode 0600. A line is one append, and processes take turns. A journal that cannot be written is
-    told in the log and never hides the error that it was to keep.
+    The file is created with mode 0600. A line is one append, and processes take turns. A journal that cannot be
+    written is told in the log and never hides the error that it was to keep.
 
     Args:
         path: the file.

@@ -50,8 +50,8 @@ ADDITIVE = Schema(
                     {
                         "id": _ANY_ID,
                         "text": _TEXT,
-                        "attributed_to": _SPEAKER,
-                        "linked_memory_ids": {"type": "array", "items": _ANY_ID},
+                        "attributed_to": {"enum": ["user", "assistant", None]},
+                        "linked_memory_ids": {"type": ["array", "null"], "items": _ANY_ID},
                         "event": {"const": "ADD"},
                     },
                     ["text"],
