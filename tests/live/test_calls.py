@@ -77,7 +77,7 @@ def _short(schema: Any) -> Any:
     if schema.get("type") == "string" and "enum" not in schema:
         return {"type": "string", "enum": ["x"]}
     changed = {key: value if key in ("required", "enum", "const") else _short(value) for key, value in schema.items()}
-    return {**changed, "minItems": 1} if schema.get("type") == "array" else changed
+    return {**changed, "minItems": 1, "maxItems": 1} if schema.get("type") == "array" else changed
 
 
 @each_row

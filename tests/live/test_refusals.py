@@ -43,13 +43,13 @@ REFUSED: dict[str, tuple[Callable[[], dict[str, Any]], type[HyMemoryError], str,
     "wrong key": (
         lambda: {"api_key": "not-the-key"},
         EndpointError,
-        r"refused the key \(HTTP 401\): set HYMEMORY_API_KEY, it is wrong there",
+        r"refused the key \(HTTP 401\), which is from api_key in the config block: change it there",
         1,
     ),
     "no key": (
         lambda: {"api_key": None},
         EndpointError,
-        r"refused the key \(HTTP 401\): set HYMEMORY_API_KEY, none is set",
+        r"wants a key \(HTTP 401\), and none is set: set HYMEMORY_API_KEY",
         1,
     ),
     "server not up": (

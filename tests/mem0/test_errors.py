@@ -38,7 +38,7 @@ HASTY = {"retry_seconds": 0, "api_key": KEY}
 
 ERRORS: dict[str, tuple[Script, str, int | None, int]] = {
     # what the server does: (its answer, what the error says, its status, requests)
-    "key": (Fail(401, "Invalid key"), r"refused the key \(HTTP 401\): set HYMEMORY_API_KEY", 401, 1),
+    "key": (Fail(401, "Invalid key"), r"refused the key \(HTTP 401\), which is from", 401, 1),
     "forbidden": (Fail(403, "No"), r"refused the key \(HTTP 403\)", 403, 1),
     "refusal": (Fail(400, "no such parameter"), r"refused the request \(HTTP 400\): no such parameter", 400, 1),
     "refusal_with_quote": (Fail(400, f"bad: {TALK}"), r"refused the request \(HTTP 400\)", 400, 1),

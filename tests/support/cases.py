@@ -70,7 +70,7 @@ def _nothing(good: Any) -> Iterator[MalformedReply]:
     yield MalformedReply("null_content", None, rule="empty")
     yield MalformedReply("bom_only", "\ufeff", rule="not_json")
     yield MalformedReply("reasoning_only", None, reasoning="The user says that they...", rule="reasoning_only")
-    yield MalformedReply("reasoning_cut", "", "length", "The user says that they", "truncated")
+    yield MalformedReply("reasoning_cut", "", "length", "The user says that they", "reasoning_only")
     yield MalformedReply("draft_in_reasoning", None, reasoning=f"A draft: {text} No.", rule="reasoning_only")
     yield MalformedReply("cut_json_in_reasoning", None, reasoning=text[:-1], rule="reasoning_only")
     yield MalformedReply("thinking_only", f"<think>It could be {text}</think>", rule="not_json")

@@ -176,7 +176,7 @@ OPEN_CASES: tuple[OpenCase, ...] = (
         ),
     ),
     OpenCase(
-        "reasoning_split", "mem0ai/mem0#4932", "ask_for_more", "", _GOOD_FACTS, _FACTS, "truncated",
+        "reasoning_split", "mem0ai/mem0#4932", "ask_again", "", _GOOD_FACTS, _FACTS, "reasoning_only",
         finish_reason="length", reasoning="The user says that they...", call="mem0.facts",
     ),
     OpenCase(

@@ -25,8 +25,10 @@ def failure(settings: WriterSettings, endpoint: Endpoint, what: Failure) -> str:
         case "refused":
             return refused(settings)
         case "key":
-            do = "it is wrong there" if settings.api_key else "none is set"
-            return f"the server at {url} refused the key{status}: set HYMEMORY_API_KEY, {do}"
+            if settings.api_key is None:
+                return f"the server at {url} wants a key{status}, and none is set: set HYMEMORY_API_KEY"
+            source = settings.source("api_key")
+            return f"the server at {url} refused the key{status}, which is from {source}: change it there"
         case "model":
             return _not_served(settings, endpoint, what)
         case "context":
@@ -82,12 +84,12 @@ def malformed(settings: WriterSettings, attempts: Sequence[Attempt]) -> str:
         f"(finish reason {last.finish_reason or 'not given'}, {_tokens(last)})"
     )
     rules = {problem.rule for attempt in attempts for problem in attempt.problems}
+    if rules & {"reasoning_only", "thinking_only"}:
+        return f"{text}. The model thinks: check the writer's no_think switch, and that include_reasoning is not off"
     if "looping" in rules:
         return f"{text}. A loop of white space is cured by the server flag {NO_WHITESPACE}"
     if "truncated" in rules and last.finish_reason == "length":
-        return f"{text}. Raise HYMEMORY_MAX_TOKENS_CEILING (now {settings.max_tokens_ceiling})"
-    if rules & {"reasoning_only", "thinking_only"}:
-        return f"{text}. The model thinks: check the writer's no_think switch, and that include_reasoning is not off"
+        return f"{text}. {_more_tokens(settings, last)}"
     return text
 
 
@@ -129,6 +131,13 @@ def json_in_reasoning(settings: WriterSettings) -> str:
         f"the server at {settings.shown_url} files whole answers under reasoning and leaves content empty; they are "
         "taken from there. Its --reasoning-parser expects thinking that the prompt switches off"
     )
+
+
+def _more_tokens(settings: WriterSettings, last: Attempt) -> str:
+    at_ceiling = last.tokens_out is None or last.tokens_out >= settings.max_tokens_ceiling
+    name = "HYMEMORY_MAX_TOKENS_CEILING" if at_ceiling else "HYMEMORY_MAX_TOKENS"
+    value = settings.max_tokens_ceiling if at_ceiling else settings.max_tokens
+    return f"Raise {name} (now {value})"
 
 
 def _tokens(attempt: Attempt) -> str:

@@ -187,7 +187,7 @@ class Exchange:
         seconds = time.monotonic() - self._sent_at if self._sent_at else 0.0
         self._record.note(reply, problems, seconds=seconds, transport_retries=self._patience.take_retries())
         self._sent_at = 0.0
-        if reply.reasoning and (reply.text or "").strip():
+        if reply.reasoning and ((reply.text or "").strip() or any(p.rule == "reasoning_only" for p in problems)):
             say_once(f"thinking:{self._settings.base_url}", advice.thinking(self._settings))
 
     def _context_is_full(self, reply: Reply, problems: Sequence[Problem]) -> bool:

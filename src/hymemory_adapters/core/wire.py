@@ -17,6 +17,14 @@ FORMS = ("json_schema", "json_object", "prompt")
 # (measured: vLLM 0.32.0), so the writer's own no-think switch is the only one that goes out.
 _STRIPPED = frozenset({"reasoning_effort", "reasoning", "include_reasoning", "thinking", "enable_thinking"})
 
+# What the openai client takes as an argument; whatever else a host names (top_k) goes into the body beside it.
+_SAMPLING = frozenset(
+    {
+        *("temperature", "top_p", "presence_penalty", "frequency_penalty", "seed", "stop", "n", "user"),
+        *("logit_bias", "logprobs", "top_logprobs", "parallel_tool_calls", "metadata", "service_tier", "store"),
+    }
+)
+
 
 def chat_body(
     request: Request,
@@ -29,7 +37,7 @@ def chat_body(
 ) -> dict[str, Any]:
     """Build the part of a chat request's body that OpenAI's API knows; see ``Endpoint.chat``."""
     body: dict[str, Any] = {"model": model, "messages": list(messages)}
-    body |= {k: v for k, v in request.sampling.items() if v is not None and k not in _STRIPPED}
+    body |= {k: v for k, v in request.sampling.items() if v is not None and k in _SAMPLING}
     if max_tokens is not None:
         body["max_tokens"] = max_tokens
     if schema is None:
@@ -48,7 +56,9 @@ def chat_body(
 
 def extra_body(request: Request, no_think: Mapping[str, Any]) -> dict[str, Any]:
     """Build the rest of the body: the host's own fields, and the writer's no-think switch over them."""
-    return _merged({k: v for k, v in request.extra_body.items() if k not in _STRIPPED}, no_think)
+    beyond = {k: v for k, v in request.sampling.items() if v is not None and k not in _SAMPLING}
+    host = {**beyond, **request.extra_body}
+    return _merged({k: v for k, v in host.items() if k not in _STRIPPED}, no_think)
 
 
 def parse_completion(completion: Any) -> Reply | None:

@@ -138,6 +138,9 @@ def _stopped(reply: Reply) -> Problem | None:
     """The finish reason decides first: a reply that was cut is cut, whatever its text looks like."""
     if reply.finish_reason == "length":
         tokens = "" if reply.tokens_out is None else f" after {reply.tokens_out} tokens"
+        reasoning = (reply.reasoning or "").strip()
+        if reasoning and not (reply.text or "").strip() and reasoning[0] not in "{[":
+            return Problem("reasoning_only", f"only reasoning came back, and was cut{tokens}: answer at once")
         if is_looping(reply.text or reply.reasoning or ""):
             return Problem("looping", f"the reply went round in circles and was cut{tokens}")
         return Problem("truncated", f"the reply was cut{tokens}: write less, and no white space")
