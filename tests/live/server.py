@@ -38,7 +38,9 @@ class LiveServer:
     @property
     def settings(self) -> dict[str, Any]:
         """The fields of a host's config block that lead to it."""
-        return {"base_url": self.base_url, "model": self.model, "api_key": self.api_key}
+        settings = {"base_url": self.base_url, "model": self.model, "api_key": self.api_key}
+        # Without chance, the tiny model's noise repeats one item for ever under guidance's grammar.
+        return settings | ({"temperature": 1.0, "top_p": 1.0} if self.way == "guidance" else {})
 
     def ask(self, path: str, body: Mapping[str, Any] | None = None) -> tuple[int, Any]:
         """Ask it directly, past the package: GET, or POST with a body; return status and answer."""
