@@ -132,7 +132,7 @@ def live(session: nox.Session) -> None:
         pytest(session, "tests/live")
         return
     _install_vllm(session)
-    _run_live(session, TEST, *session.posargs)
+    _run_live(session, ["2.2.1", "1.0.11"], TEST, *session.posargs)
 
 
 @nox.session(python="3.11", venv_backend="venv")
@@ -140,7 +140,7 @@ def record(session: nox.Session) -> None:
     """Record the cassettes anew, from a real vLLM that serves the tiny model."""
     _install_vllm(session)
     chosen = ["--only", "xgrammar", "--tests", "tests/cassettes/test_replay.py"]
-    _run_live(session, [*TEST, *CASSETTES], *chosen, "--", "--record-mode=rewrite")
+    _run_live(session, list(reversed(MEM0)), [*TEST, *CASSETTES], *chosen, "--", "--record-mode=rewrite")
 
 
 def _install_vllm(session: nox.Session) -> None:
@@ -153,8 +153,8 @@ def _install_vllm(session: nox.Session) -> None:
     session.run("python", "-m", "pip", "uninstall", "-q", "-y", *BESIDE_VLLM)
 
 
-def _run_live(session: nox.Session, tools: list[str], *arguments: str) -> None:
-    clients = [_live_client(session, version, tools) for version in reversed(MEM0)]
+def _run_live(session: nox.Session, versions: list[str], tools: list[str], *arguments: str) -> None:
+    clients = [_live_client(session, version, tools) for version in versions]
     options = [option for client in clients for option in ("--client", client)]
     session.run("python", "live/run.py", "--vllm", _python(session.bin), *options, *arguments)
 

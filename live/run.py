@@ -59,7 +59,7 @@ WAYS = {
         flags=("--structured-outputs-config.backend", "guidance", *NO_WHITESPACE),
         clients=2,
     ),
-    "loop": Way(loop=True, clients=2),
+    "loop": Way(loop=True, clients=1),
 }
 """By name, as the tests know it from HYMEMORY_LIVE_SERVER."""
 

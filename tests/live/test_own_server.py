@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from hymemory_adapters import EndpointError, MalformedWriteError, WriteEvent
+from hymemory_adapters import EndpointError, MalformedWriteError, WriteEvent, write_context
 from tests.live.losing import lost, tells
 from tests.live.rows import ROWS, TALK, Row, each_row
 from tests.live.server import LIVE, needs_server, only
@@ -56,14 +56,10 @@ def test_the_engine_is_killed_while_it_answers(heard: list[WriteEvent], tmp_path
     settings = {"max_tokens": 20000, "max_tokens_ceiling": 20000, "retry_seconds": 1}
 
     def write(name: str) -> None:
-        error, reason = lost(ROWS[name], settings, f"{TALK} {name}", tmp_path / f"{name}.jsonl")
-        tells(
-            [event for event in heard if event.error == reason],
-            error,
-            reason,
-            EndpointError,
-            "nothing answers|HTTP 500",
-        )
+        with write_context(request=name):
+            error, reason = lost(ROWS[name], settings, f"{TALK} {name}", tmp_path / f"{name}.jsonl")
+        mine = [event for event in heard if event.context == {"request": name}]
+        tells(mine, error, reason, EndpointError, "nothing answers|HTTP 500")
 
     with ThreadPoolExecutor(len(ROWS)) as pool:
         writes = [pool.submit(write, name) for name in ROWS]
