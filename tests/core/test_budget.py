@@ -86,12 +86,19 @@ def test_what_is_asked_for(
         (CUT, r"finish reason length, 6000 tokens\)\. Raise HYMEMORY_MAX_TOKENS_CEILING \(now 6000\)$"),
         (LOOP, r"finish reason length, 4096 tokens\)\..*disable_any_whitespace"),
         (Say("prose"), r"finish reason stop, 20 tokens\)$"),
+        (Say("", "length", "Let me think. " * 99), r"only reasoning came back.* The model thinks: check .* no_think"),
     ],
-    ids=["truncated", "looping", "malformed"],
+    ids=["truncated", "looping", "malformed", "cut while thinking"],
 )
 def test_the_error_says_what_to_turn(write: Write, reply: Say, advice: str) -> None:
     with ScriptedEndpoint(reply) as endpoint, pytest.raises(MalformedWriteError, match=advice):
         write(writer_at(endpoint, max_tokens_ceiling=6000), ask())
+
+
+def test_one_attempt_cut_below_the_ceiling_asks_for_more_tokens() -> None:
+    advice = r"Raise HYMEMORY_MAX_TOKENS \(now 4096\)$"
+    with ScriptedEndpoint(CUT) as endpoint, pytest.raises(MalformedWriteError, match=advice):
+        writer_at(endpoint, attempts=1).write(ask())
 
 
 @both_ways

@@ -239,6 +239,17 @@ def test_a_refusal_is_final_and_says_what_to_do(
 
 
 @both_ways
+@pytest.mark.parametrize("status", [400, 401, 404, 429, 500])
+def test_a_key_that_a_gateway_quotes_is_hidden(write: Write, status: int, caplog: pytest.LogCaptureFixture) -> None:
+    with ScriptedEndpoint(Fail(status, "no such key: sk-s3cret-key, x-org: acme-s3cret")) as endpoint:
+        endpoint.models_fail = True
+        writer = writer_at(endpoint, api_key="sk-s3cret-key", headers={"x-org": "acme-s3cret"}, retry_seconds=0)
+        with pytest.raises(EndpointError) as lost:
+            write(writer, ask())
+    assert "s3cret" not in f"{lost.value}{caplog.text}{lost.value.attempts}"
+
+
+@both_ways
 def test_a_model_that_is_not_served_is_told_with_those_that_are(write: Write) -> None:
     unknown = "The model `gpt-4o-mini` does not exist. Valid aliases: hy-memory."
     refusal = Fail(404, body={"error": {"message": unknown, "type": "NotFoundError", "param": "model", "code": 404}})

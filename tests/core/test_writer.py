@@ -75,7 +75,7 @@ def test_the_whole_body_of_a_first_attempt(write: Write) -> None:
 
 def test_the_no_think_switch_is_merged_into_the_hosts_own_fields(write: Write) -> None:
     request = ask(
-        sampling={"reasoning_effort": "high", "temperature": 0.2},
+        sampling={"reasoning_effort": "high", "temperature": 0.2, "min_p": 0.1},  # openai's client knows no min_p
         extra_body={
             "chat_template_kwargs": {"reasoning_effort": "high", "tools_in_user_message": True},
             "reasoning_effort": "low",
@@ -92,7 +92,7 @@ def test_the_no_think_switch_is_merged_into_the_hosts_own_fields(write: Write) -
     switches = {"reasoning_effort", "include_reasoning", "reasoning", "thinking", "enable_thinking"}
     assert not switches & set(body)
     assert body["chat_template_kwargs"] == {"reasoning_effort": "no_think", "tools_in_user_message": True}
-    assert (body["top_k"], body["temperature"]) == (20, 0.2)
+    assert (body["top_k"], body["temperature"], body["min_p"]) == (20, 0.2, 0.1)
     assert request.extra_body["chat_template_kwargs"]["reasoning_effort"] == "high", "the host's own was changed"
 
 
