@@ -84,7 +84,7 @@ def lint(session: nox.Session) -> None:
 def core(session: nox.Session) -> None:
     """The core, without any framework, on every Python."""
     install(session, None)
-    pytest(session, "tests/core", "tests/test_autoload.py", "tests/test_registry.py")
+    pytest(session, "tests/core", "tests/test_autoload.py", "tests/test_registry.py", "tests/test_readme.py")
 
 
 @nox.session
