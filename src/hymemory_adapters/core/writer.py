@@ -26,7 +26,7 @@ class Writer:
     """The model that writes memory for one host.
 
     It holds settings and the host's table, nothing that belongs to a process, thread or event loop: it may be
-    copied, pickled, used from any thread and loop, and across a fork.
+    copied, used from any thread and loop, and across a fork, and pickled where the table's functions can be.
 
     Args:
         host: the host's name, as events carry it.
