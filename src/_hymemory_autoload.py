@@ -25,6 +25,8 @@ HOOKS: dict[str, str] = {
     "mem0.llms.configs": "mem0",
     "mem0.utils.factory": "mem0",
     "mem0.memory.main": "mem0",
+    "mem0.reranker.llm_reranker": "mem0",
+    "mem0.client.main": "mem0",
 }
 """The module to wait for, and the host that it belongs to."""
 

@@ -131,7 +131,7 @@ def resolve(
         ConfigurationError: a value is wrong; the message names it, where it stands and what is allowed.
     """
     environ = os.environ if environ is None else environ
-    _check_names(environ)
+    check_names(environ)
     given = {} if takeover else {key: value for key, value in (block or {}).items() if value is not None}
     unknown = sorted(set(given) - set(FIELDS))
     if unknown:
@@ -168,8 +168,12 @@ def resolve(
         raise _named(error, values, sources) from None
 
 
-def _check_names(environ: Mapping[str, str]) -> None:
-    """Refuse unknown hosts in HYMEMORY_ENABLE; point out variables that nobody reads."""
+def check_names(environ: Mapping[str, str]) -> None:
+    """Refuse unknown hosts in HYMEMORY_ENABLE; point out variables that nobody reads.
+
+    Raises:
+        ConfigurationError: HYMEMORY_ENABLE names a host that is not known.
+    """
     from _hymemory_autoload import enabled_hosts
 
     _, unknown = enabled_hosts(environ)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mem0.configs.llms.base import BaseLlmConfig
+from mem0.configs.llms.vllm import VllmConfig
 from mem0.utils.factory import LlmFactory
 
 from hymemory_adapters import ConfigurationError, EndpointError
@@ -114,8 +116,12 @@ def test_settings_of_the_block_reach_the_wire(make_memory: BuildMemory, endpoint
 
 
 WRONG_BLOCKS: dict[str, tuple[dict[str, Any], str]] = {
-    "unknown_key": ({"modle": "x"}, r"unknown key 'modle'.*known are: .*model.*attempts"),
-    "extra_body": ({"extra_body": {"a": 1}}, "unknown key 'extra_body'"),
+    "unknown_key": ({"modle": "x"}, r"unknown keys.*drop them: 'modle' .*Known are: .*model.*attempts"),
+    "extra_body": ({"extra_body": {"a": 1}}, "drop them: 'extra_body' "),
+    "openai": (
+        {"model": "gpt-4o", "openai_base_url": "http://a/v1", "store": True, "models": ["gpt-4o"], "route": "fallback"},
+        "drop them: 'store', 'models', 'route' .*left over from another provider",
+    ),
     "two_urls": (
         {"base_url": "http://a/v1", "vllm_base_url": "http://b/v1"},
         "two different URLs: base_url, vllm_base_url; keep one",
@@ -222,6 +228,18 @@ def test_a_base_config_is_taken(by_factory: bool, endpoint: ScriptedEndpoint, mo
 def test_without_a_config_the_defaults_hold(by_factory: bool) -> None:
     llm = LlmFactory.create("hymemory") if by_factory else HyMemoryLLM()
     assert (llm.config.model, llm.writer.settings.base_url) == ("hy-memory", "http://127.0.0.1:8000/v1")
+
+
+def test_a_vllm_block_keeps_working_when_only_the_provider_changes(
+    make_memory: BuildMemory, endpoint: ScriptedEndpoint
+) -> None:
+    """Every key that Mem0's own vllm provider takes, with a value that it would take."""
+    keys = [name for name in inspect.signature(VllmConfig.__init__).parameters if name not in ("self", "kwargs")]
+    values = {**EVERY_MEM0_KEY, "vllm_base_url": endpoint.url, "model": "hy-memory", "api_key": "vllm-api-key"}
+    block = {key: values[key] for key in keys}
+    assert "vllm_base_url" in block
+    write(make_memory(llm={"provider": "hymemory", "config": block}), endpoint)
+    assert endpoint.chats[0].headers["authorization"] == "Bearer vllm-api-key"
 
 
 # -- a block left over from another provider -------------------------------------------------------

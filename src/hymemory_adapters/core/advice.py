@@ -117,6 +117,11 @@ def no_completion(settings: WriterSettings) -> str:
     return f"the answer of {settings.shown_url} is no chat completion: is it an OpenAI-compatible server's /v1 URL?"
 
 
+def broken_off(settings: WriterSettings, detail: str) -> str:
+    """Say that a stream ended in the middle."""
+    return f"the server at {settings.shown_url} broke off in the middle of its answer: {detail}"
+
+
 def thinking(settings: WriterSettings) -> str:
     """Say that the model thinks although it was told not to."""
     return (

@@ -14,7 +14,7 @@ import json
 import re
 from typing import Any
 
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _ATOMS = re.compile("[{}`<\x7f]|j(?=son)")
 
 

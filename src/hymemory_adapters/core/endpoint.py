@@ -6,8 +6,8 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -39,7 +39,8 @@ class WireError(Exception):
 
 
 @contextmanager
-def _only_known_errors() -> Iterator[None]:
+def only_known_errors() -> Iterator[None]:
+    """Turn whatever is no error of the openai package into a :class:`WireError`."""
     import openai
 
     try:
@@ -86,23 +87,43 @@ class Endpoint:
 
     def send(self, operation: Operation, timeout: float) -> Any:
         """Do one request from a thread; wait for a free place first."""
-        gate = _gate(self.settings.concurrency)
-        gate.enter(timeout)
-        try:
-            with _only_known_errors():
-                return operation(self._sync_client())
-        finally:
-            gate.leave()
+        with self.place(timeout):
+            return self.send_now(operation)
 
     async def asend(self, operation: Operation, timeout: float) -> Any:
         """Do one request from a coroutine; wait for a free place first."""
+        async with self.aplace(timeout):
+            return await self.asend_now(operation)
+
+    @contextmanager
+    def place(self, timeout: float) -> Iterator[None]:
+        """Hold a place among the requests at once, from a thread."""
+        gate = _gate(self.settings.concurrency)
+        gate.enter(timeout)
+        try:
+            yield
+        finally:
+            gate.leave()
+
+    @asynccontextmanager
+    async def aplace(self, timeout: float) -> AsyncIterator[None]:
+        """Hold a place among the requests at once, from a coroutine."""
         gate = _gate(self.settings.concurrency)
         await gate.aenter(timeout)
         try:
-            with _only_known_errors():
-                return await operation(self._async_client())
+            yield
         finally:
             gate.leave()
+
+    def send_now(self, operation: Operation) -> Any:
+        """Do one request from a thread that holds a place."""
+        with only_known_errors():
+            return operation(self._sync_client())
+
+    async def asend_now(self, operation: Operation) -> Any:
+        """Do one request from a coroutine that holds a place."""
+        with only_known_errors():
+            return await operation(self._async_client())
 
     def chat(
         self,
@@ -113,6 +134,7 @@ class Endpoint:
         form: str | None,
         max_tokens: int | None,
         timeout: float | Callable[[], float],
+        stream: bool = False,
     ) -> Operation:
         """Build one chat request.
 
@@ -123,11 +145,14 @@ class Endpoint:
             form: how the schema is told, one of ``FORMS``.
             max_tokens: the output budget; ``None`` leaves the server's.
             timeout: seconds, or what says them when the request goes out: it may wait for its place.
+            stream: whether the answer is to be a stream of chunks.
         """
         import openai
 
         body = chat_body(request, messages, model=self.settings.model, schema=schema, form=form, max_tokens=max_tokens)
         extra = extra_body(request, self.settings.no_think)
+        if stream:
+            body["stream"] = True
 
         def send(client: Any) -> Any:
             seconds = timeout() if callable(timeout) else timeout

@@ -69,11 +69,14 @@ class Exchange:
         request: Request,
         call: WriteCall | None,
         contract: Contract | None,
+        stream: bool = False,
     ) -> None:
         self.result: Written | None = None
         self._host, self._settings, self._endpoint = host, settings, endpoint
         self._request, self._call, self._contract = request, call, contract
-        self._conversation = Conversation((contract and contract.messages) or request.messages)
+        self._stream = stream
+        self._asked = request if contract is None else contract.asked(request)
+        self._conversation = Conversation(self._asked.messages)
         self._budget = Budget(
             max_tokens=max(settings.max_tokens, request.max_tokens or 0),
             ceiling=settings.max_tokens_ceiling,
@@ -117,12 +120,13 @@ class Exchange:
         schema = self._schema
         self._sent_form = self._form(schema)
         return self._endpoint.chat(
-            self._request,
+            self._asked,
             self._conversation.fitted(self._budget, self._endpoint.context),
             schema=schema,
             form=self._sent_form,
             max_tokens=self._budget.max_tokens if self._call else self._request.max_tokens,
             timeout=lambda: self._budget.request_timeout,
+            stream=self._stream,
         )
 
     @property
@@ -146,7 +150,7 @@ class Exchange:
             self._endpoint.learn(answer)
             self._facts_are_in()
             raise GoAround
-        reply = parse_completion(answer)
+        reply = Reply(None, completion=answer) if self._stream else parse_completion(answer)
         if reply is None:
             raise self._error(EndpointError, advice.no_completion(self._settings))
         self._last = reply
@@ -232,6 +236,21 @@ class Exchange:
             raise
 
     @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Turn what breaks a stream into an error: what has gone to the app cannot be asked for again."""
+        import openai
+
+        try:
+            yield
+        except openai.OpenAIError as error:
+            broken = advice.broken_off(self._settings, self._classified(error).detail)
+            raise self._error(EndpointError, broken) from None
+        except WireError as error:
+            raise self._error(EndpointError, advice.broken_off(self._settings, str(error))) from None
+        except TimeoutError:
+            raise self._error(EndpointError, advice.no_place(self._settings)) from None
+
+    @contextmanager
     def cancelling(self) -> Iterator[None]:
         """Tell of a call that the app gives up, in a request or in a pause between two."""
         try:
@@ -247,12 +266,7 @@ class Exchange:
         """Decide what a failed request means; raises."""
         if self._asking_facts:
             self._no_facts()
-        failure = classify(
-            error,  # type: ignore[arg-type]
-            constrained=self._sent_form in ("json_schema", "json_object"),
-            messages=self._conversation.fitted(self._budget, None),
-            secrets=self._endpoint.secrets,
-        )
+        failure = self._classified(error)
         match failure.kind:
             case "form" | "schema":
                 self._step_down(failure)
@@ -264,6 +278,14 @@ class Exchange:
             case "refused" | "transport" | "read_timeout":
                 self._retry_transport(failure)
         raise self._final(failure) from None  # the SDK's own message may quote the conversation
+
+    def _classified(self, error: Exception) -> Failure:
+        return classify(
+            error,  # type: ignore[arg-type]
+            constrained=self._sent_form in ("json_schema", "json_object"),
+            messages=self._conversation.fitted(self._budget, None),
+            secrets=self._endpoint.secrets,
+        )
 
     def _no_facts(self) -> None:
         """They were asked for by the way: whatever the answer, the write goes on."""
@@ -311,7 +333,8 @@ class Exchange:
 
     def _error(self, kind: type[HyMemoryError], message: str, **more: Any) -> HyMemoryError:
         name = self._call.name if self._call else self._host
-        return kind(f"{name}: {message}", call=name, attempts=self._record.attempts, **more)
+        left = f". {self._contract.left_behind}" if self._contract and self._contract.left_behind else ""
+        return kind(f"{name}: {message}{left}", call=name, attempts=self._record.attempts, **more)
 
     def _lost(self, error: HyMemoryError) -> None:
         """End a write call without a usable reply: tell everyone, then give the host what it can keep."""

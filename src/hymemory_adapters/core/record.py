@@ -59,7 +59,7 @@ class Record:
     def lost(self, outcome: Outcome, error: str, messages: Sequence[Message]) -> WriteEvent:
         """No reply goes to the host: keep the call in the journal, unless it only repeats the last line."""
         event = self._event(outcome, error=error)
-        if self._settings.journal is not None and not self._repeat:
+        if self._settings.journal is not None and not self._repeat and self._writes:
             journal = Journal(self._settings.journal, self._settings.journal_content)
             journal.write(event, messages, self._replies)
         return self._publish(event)
@@ -79,5 +79,10 @@ class Record:
         )
 
     def _publish(self, event: WriteEvent) -> WriteEvent:
-        publish(event)
+        if self._writes:
+            publish(event)
         return event
+
+    @property
+    def _writes(self) -> bool:
+        return self._call is not None and self._call.writes

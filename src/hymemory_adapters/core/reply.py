@@ -11,7 +11,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
@@ -40,7 +40,8 @@ MAX_DEPTH = 64
 _OPEN = re.compile(r"[{\[]")
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]"]', re.DOTALL)
 _THINK = re.compile(r"\s*<(think(?:ing)?(?::[\w.-]+)?)>(.*?)</\1>\s*", re.DOTALL | re.IGNORECASE)
-_THINK_OPEN = re.compile(r"\s*<think(?:ing)?(?::[\w.-]+)?>", re.IGNORECASE)
+_THINK_TAG = re.compile(r"<think(?:ing)?(?::[\w.-]+)?>", re.IGNORECASE)
+_THINK_OPEN = re.compile(rf"\s*{_THINK_TAG.pattern}", re.IGNORECASE)
 _THINK_CLOSE = re.compile(r"</think(?:ing)?(?::[\w.-]+)?>", re.IGNORECASE)
 # The look-aheads keep a run of marks whole: matching a long one by halves is quadratic work.
 _FENCE_ONLY = re.compile(r"\s*(?:`{3,}(?!`)|~{3,}(?!~))[\w+-]*\s*(?:(?:`{3,}(?!`)|~{3,}(?!~))\s*)?")
@@ -61,6 +62,7 @@ class Reply:
         tokens_in: prompt tokens by the server's count.
         tokens_out: completion tokens by the server's count.
         tool_calls: the message's tool calls, as OpenAI's dictionaries.
+        completion: the whole answer as the openai client gave it, for hosts that pass more of it on.
     """
 
     text: str | None
@@ -69,6 +71,7 @@ class Reply:
     tokens_in: int | None = None
     tokens_out: int | None = None
     tool_calls: tuple[dict[str, Any], ...] = ()
+    completion: Any = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +85,6 @@ class Reading:
 
 class _UnreadableError(ValueError):
     def __init__(self, problem: Problem) -> None:
-        super().__init__(str(problem))
         self.problem = problem
 
 
@@ -156,6 +158,9 @@ def _without_thinking(text: str, used: list[str], *, json_follows: bool) -> str:
     first_bracket = _OPEN.search(text) if json_follows else None
     before = first_bracket.start() if first_bracket else len(text)
     closers = list(_THINK_CLOSE.finditer(text, 0, before))
+    if closers and not json_follows and _THINK_TAG.search(text, 0, closers[-1].start()):
+        # Dropping what is before it would drop the answer, and hosts cut out such blocks wherever they stand.
+        raise _UnreadableError(Problem("think_inside", "a <think> block stands inside the text: leave it out"))
     if closers:
         text = text[closers[-1].end() :]
         used.append("think_unopened")

@@ -58,7 +58,7 @@ def extra_body(request: Request, no_think: Mapping[str, Any]) -> dict[str, Any]:
     """Build the rest of the body: the host's own fields, and the writer's no-think switch over them."""
     beyond = {k: v for k, v in request.sampling.items() if v is not None and k not in _SAMPLING}
     host = {**beyond, **request.extra_body}
-    return _merged({k: v for k, v in host.items() if k not in _STRIPPED}, no_think)
+    return merged({k: v for k, v in host.items() if k not in _STRIPPED}, no_think)
 
 
 def parse_completion(completion: Any) -> Reply | None:
@@ -77,6 +77,7 @@ def parse_completion(completion: Any) -> Reply | None:
         tokens_in=getattr(usage, "prompt_tokens", None),
         tokens_out=getattr(usage, "completion_tokens", None),
         tool_calls=tuple(call.model_dump() for call in message.tool_calls or () if hasattr(call, "model_dump")),
+        completion=completion,
     )
 
 
@@ -98,11 +99,11 @@ def _with_schema(messages: Sequence[Message], schema: Schema) -> list[Message]:
     return [*messages, {"role": "user", "content": note}]
 
 
-def _merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+def merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     """Merge two tables; where both hold a table under one key, merge those too."""
-    merged = dict(under)
+    both = dict(under)
     for key, value in over.items():
-        mine = merged.get(key)
-        both = isinstance(value, Mapping) and isinstance(mine, Mapping)
-        merged[key] = _merged(mine, value) if both else value  # type: ignore[arg-type]
-    return merged
+        mine = both.get(key)
+        tables = isinstance(value, Mapping) and isinstance(mine, Mapping)
+        both[key] = merged(mine, value) if tables else value  # type: ignore[arg-type]
+    return both

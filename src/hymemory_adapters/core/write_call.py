@@ -7,7 +7,7 @@ very request, what the reply must be: a :class:`Contract`. Both are pure functio
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -54,7 +54,9 @@ class Contract:
         render: how the value goes back to the host.
         fallback: for ``OnLost.SALVAGE`` and ``EMPTY``: makes the value that goes back when the call is lost,
             from the last value that fitted the schema (``None`` if there was none).
-        messages: the messages to send in place of the host's, for hosts whose protocol is not JSON.
+        messages: the messages to send in place of the host's, for hosts whose protocol is not JSON. They tell
+            what the host's ``tools`` and ``response_format`` say, which then stay off the wire.
+        left_behind: what the host has done beside this call that a loss does not undo: a sentence for the error.
     """
 
     schema: Schema | None = None
@@ -64,6 +66,16 @@ class Contract:
     render: Callable[[Any], Any] = armoured
     fallback: Callable[[Any], Any] | None = None
     messages: Sequence[Message] | None = None
+    left_behind: str = ""
+
+    def asked(self, request: Request) -> Request:
+        """What is sent for the host's request: as it is, but for what this contract's own messages tell."""
+        if self.messages is None:
+            return request
+        sampling = {key: value for key, value in request.sampling.items() if key != "parallel_tool_calls"}
+        return replace(
+            request, messages=self.messages, response_format=None, tools=(), tool_choice=None, sampling=sampling
+        )
 
 
 @dataclass(frozen=True)
@@ -78,6 +90,8 @@ class WriteCall:
         typical: for people too: the schema of a typical reply; the schema of a request is its contract's.
         swallowed: where the host drops the exception on the floor: one sentence that says so. It is told
             once, when there is no journal to keep what is lost.
+        writes: whether it writes memory. Hosts have other requests for JSON too, which are constrained, validated
+            and asked again alike; of those no event is published and no journal kept.
     """
 
     name: str
@@ -86,6 +100,7 @@ class WriteCall:
     summary: str = ""
     typical: Schema | None = None
     swallowed: str = ""
+    writes: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +134,9 @@ def judge(reply: Reply, contract: Contract) -> Verdict:
     reading = _read(reply, contract)
     if reading.problems:
         return Verdict(problems=reading.problems)
-    if contract.schema is None:
-        return _checked(reading.value, contract, reading.normalisations)
     value, names = _normalised(reading.value, contract)
+    if contract.schema is None:
+        return _checked(value, contract, (*reading.normalisations, *names))
     problems = contract.schema.problems(value)
     if problems and (inner := _unwrapped(reading.value)) is not None:
         inner, inner_names = _normalised(inner, contract)

@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tenacity import AsyncRetrying, RetryCallState, Retrying, retry_if_exception_type
 
 from hymemory_adapters.core import events
-from hymemory_adapters.core.endpoint import Endpoint, endpoint_of
+from hymemory_adapters.core.endpoint import Endpoint, endpoint_of, only_known_errors
 from hymemory_adapters.core.exchange import Exchange, GoAround, Written
 from hymemory_adapters.core.lost import warn_if_unheard
 from hymemory_adapters.core.request import Request
@@ -69,6 +69,39 @@ class Writer:
                     exchange.take(await self.endpoint.asend(operation, exchange.remaining))
         return _result(exchange)
 
+    def stream(self, request: Request) -> Iterator[Any]:
+        """Do one request that no row recognises, from a thread, and pass its answer on as it comes.
+
+        Its place among the requests at once is held until the stream ends or is closed. A request that fails is
+        retried as ever; an answer that breaks off is not, for its beginning is with the app already.
+
+        Yields:
+            openai's chunks.
+
+        Raises:
+            EndpointError: the endpoint did not answer, refused, or stopped in the middle.
+        """
+        exchange = self._begin(request, stream=True)
+        with exchange.reading(), self.endpoint.place(exchange.remaining):
+            for attempt in Retrying(**_GO_AROUND):
+                with attempt, exchange.handling():
+                    exchange.take(self.endpoint.send_now(exchange.next_operation()))
+            with _chunks(exchange) as chunks, only_known_errors():
+                yield from chunks
+
+    async def astream(self, request: Request) -> AsyncIterator[Any]:
+        """Do one request that no row recognises, from a coroutine: like :meth:`stream`."""
+        exchange = self._begin(request, stream=True)
+        with exchange.reading():
+            async with self.endpoint.aplace(exchange.remaining):
+                async for attempt in AsyncRetrying(**_GO_AROUND):
+                    with attempt, exchange.handling():
+                        exchange.take(await self.endpoint.asend_now(exchange.next_operation()))
+                async with _chunks(exchange) as chunks:
+                    with only_known_errors():
+                        async for chunk in chunks:
+                            yield chunk
+
     def recognise(self, request: Request) -> tuple[WriteCall, Contract] | None:
         """Find the row of the host's table that this request belongs to."""
         for call in self.calls:
@@ -84,8 +117,8 @@ class Writer:
             self._endpoint = endpoint_of(self.settings)
         return self._endpoint
 
-    def _begin(self, request: Request) -> Exchange:
-        call, contract = self.recognise(request) or (None, None)
+    def _begin(self, request: Request, *, stream: bool = False) -> Exchange:
+        call, contract = (None, None) if stream else self.recognise(request) or (None, None)
         if call is None:
             self._pass_through(request)
         elif call.swallowed and self.settings.journal is None:
@@ -97,6 +130,7 @@ class Writer:
             request=request,
             call=call,
             contract=contract,
+            stream=stream,
         )
 
     def _pass_through(self, request: Request) -> None:
@@ -123,3 +157,10 @@ _GO_AROUND: dict[str, Any] = {"retry": retry_if_exception_type(GoAround), "wait"
 def _result(exchange: Exchange) -> Written:
     assert exchange.result is not None  # the loop ends with a result or an exception
     return exchange.result
+
+
+def _chunks(exchange: Exchange) -> Any:
+    """Return the open stream of an answer."""
+    reply = _result(exchange).reply
+    assert reply is not None  # whatever the server sent
+    return reply.completion

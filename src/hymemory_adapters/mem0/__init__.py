@@ -1,7 +1,8 @@
 """Mem0 (PyPI ``mem0ai``): ``{"llm": {"provider": "hymemory"}}``.
 
 ``config.py`` is the provider's config block, ``provider.py`` the LLM that Mem0 builds, ``calls.py`` the table of
-its write calls (``update.py`` its longest row). Here is how the provider's name becomes known to Mem0.
+its write calls (``update.py``, ``graph.py`` and ``text.py`` hold its longer rows), ``takeover.py`` what
+HYMEMORY_ENABLE does. Here is how the provider's name becomes known to Mem0.
 """
 
 from __future__ import annotations
@@ -14,29 +15,33 @@ PROVIDER = "hymemory"
 
 
 def install(module: ModuleType) -> None:
-    """Make the provider known; called when one of the modules that Mem0's registry lives in has been imported.
+    """Make the provider known, and ready the takeover; called when one of the modules concerned has been imported.
 
     Mem0 knows its providers in two places: ``LlmConfig``'s validator has a closed list of names
     (``mem0/llms/configs.py``, 0.1.116 to 2.2.1), and ``LlmFactory`` has a table with an official way in
     (``mem0/utils/factory.py``, since 0.1.116).
     """
-    from hymemory_adapters.registry import HostError, enabled
+    match module.__name__:
+        case "mem0.llms.configs":
+            _accept_name(module.LlmConfig)
+        case "mem0.utils.factory":
+            from hymemory_adapters.mem0.config import HyMemoryConfig
+            from hymemory_adapters.mem0.takeover import take_over
 
-    if "mem0" in enabled():
-        raise HostError(
-            "HYMEMORY_ENABLE=mem0 (taking over an app whose config names another provider) is not in this version: "
-            'name the provider in the config instead, {"llm": {"provider": "hymemory"}}'
-        )
-    if module.__name__ == "mem0.llms.configs":
-        _accept_name(module.LlmConfig)
-    elif module.__name__ == "mem0.utils.factory":
-        from hymemory_adapters.mem0.config import HyMemoryConfig
+            module.LlmFactory.register_provider(PROVIDER, "hymemory_adapters.mem0.provider.HyMemoryLLM", HyMemoryConfig)
+            take_over(module.LlmFactory)
+        case "mem0.memory.main":
+            from hymemory_adapters.mem0.threads import inherit_context
 
-        module.LlmFactory.register_provider(PROVIDER, "hymemory_adapters.mem0.provider.HyMemoryLLM", HyMemoryConfig)
-    elif module.__name__ == "mem0.memory.main":
-        from hymemory_adapters.mem0.threads import inherit_context
+            inherit_context(module)
+        case "mem0.reranker.llm_reranker":
+            from hymemory_adapters.mem0.takeover import leave_reranker
 
-        inherit_context(module)
+            leave_reranker(module)
+        case "mem0.client.main":
+            from hymemory_adapters.mem0.takeover import refuse_platform
+
+            refuse_platform(module)
 
 
 def _accept_name(config: Any) -> None:

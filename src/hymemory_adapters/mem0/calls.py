@@ -1,20 +1,25 @@
-"""Mem0's write calls on text: what it asks, and what its reply must be.
+"""Mem0's write calls: what it asks, and what its reply must be.
 
 Mem0 names no call, and every system prompt can be replaced by the user. What no prompt replaces is how Mem0
 builds the messages around it, so requests are recognised by that, with the anchors taken from the builders of
 the *installed* Mem0.
 
-=================  ==================  ============================================================
-call               Mem0                source (wheels 0.1.118, 1.0.11, 2.2.1)
-=================  ==================  ============================================================
-``mem0.additive``  2.0.0 to 2.2.x      ``memory/main.py`` ``_add_to_vector_store``, phase 2
-``mem0.facts``     0.1.116 to 1.0.x    the same, first call
-``mem0.update``    0.1.116 to 1.0.x    the same, second call; swallows every exception
-=================  ==================  ============================================================
+===================  ==================  ============================================================
+call                 Mem0                source (wheels 0.1.118, 1.0.11, 2.2.1)
+===================  ==================  ============================================================
+``mem0.additive``    2.0.0 to 2.2.x      ``memory/main.py`` ``_add_to_vector_store``, phase 2
+``mem0.facts``       0.1.116 to 1.0.x    the same, first call
+``mem0.update``      0.1.116 to 1.0.x    the same, second call; swallows every exception (``update.py``)
+``mem0.procedural``  all                 ``memory/main.py`` ``_create_procedural_memory`` (``text.py``)
+``mem0.graph_*``     0.1.116 to 1.0.x    ``memory/*graph*.py``, three requests with a tool (``graph.py``)
+===================  ==================  ============================================================
+
+No write calls: image descriptions (``text.py``), and the reranker's scores, which pass through.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -22,6 +27,8 @@ from hymemory_adapters.core.problem import Problem, json_path
 from hymemory_adapters.core.request import Request
 from hymemory_adapters.core.schema import LIST_BOUND, Schema
 from hymemory_adapters.core.write_call import Contract, OnLost, WriteCall
+from hymemory_adapters.mem0.graph import LEFT_BY_VECTORS, graph_calls, graph_in_use
+from hymemory_adapters.mem0.text import procedural_call
 from hymemory_adapters.mem0.update import update_call
 
 _TEXT = {"type": "string", "minLength": 1}
@@ -80,8 +87,8 @@ def _calls() -> tuple[WriteCall, ...]:
     from mem0.memory import utils
 
     if hasattr(prompts, "generate_additive_extraction_prompt"):
-        return (_additive_call(prompts),)
-    return (_facts_call(utils), update_call(prompts))
+        return (_additive_call(prompts), procedural_call())
+    return (_facts_call(utils), update_call(prompts), procedural_call(), *graph_calls())
 
 
 def _asks_json(request: Request, *roles: str) -> bool:
@@ -128,8 +135,9 @@ def _facts_call(utils: Any) -> WriteCall:
     contract = Contract(schema=FACTS, check=_blank_facts, normalise=(("fact_objects", _fact_objects),))
 
     def recognise(request: Request) -> Contract | None:
-        fits = _asks_json(request, "system", "user") and request.text(1).startswith(prefix)
-        return contract if fits else None
+        if not (_asks_json(request, "system", "user") and request.text(1).startswith(prefix)):
+            return None
+        return replace(contract, left_behind=LEFT_BY_VECTORS) if graph_in_use() else contract
 
     return WriteCall(
         "mem0.facts",

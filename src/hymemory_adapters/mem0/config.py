@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from typing import Any
 
 from mem0.configs.llms.base import BaseLlmConfig
@@ -16,6 +17,7 @@ URL_KEYS = ("base_url", "vllm_base_url", "openai_base_url", "lmstudio_base_url")
 _MEM0_KEYS = tuple(name for name in inspect.signature(BaseLlmConfig.__init__).parameters if name != "self")
 _NEWER_MEM0_KEYS = ("reasoning_effort", "is_reasoning_model")  # a block keeps working on an older Mem0
 KEYS = tuple(dict.fromkeys((*URL_KEYS, *_MEM0_KEYS, *_NEWER_MEM0_KEYS, *FIELDS)))
+_WISHES = ("temperature", "top_p", "max_tokens", "enable_vision", "vision_details")
 
 
 class HyMemoryConfig(BaseLlmConfig):  # type: ignore[misc]
@@ -30,11 +32,12 @@ class HyMemoryConfig(BaseLlmConfig):  # type: ignore[misc]
 
     def __init__(self, **block: Any) -> None:
         given = {key: value for key, value in block.items() if value is not None}
-        for key in given:
-            if key not in KEYS:
-                raise ConfigurationError(
-                    f"unknown key {key!r} in Mem0's llm config block; known are: {', '.join(KEYS)}"
-                )
+        unknown = [key for key in given if key not in KEYS]
+        if unknown:
+            raise ConfigurationError(
+                f"unknown keys in Mem0's llm config block, drop them: {', '.join(map(repr, unknown))} "
+                f"(a block left over from another provider?). Known are: {', '.join(KEYS)}"
+            )
         if "http_client_proxies" in given:
             raise ConfigurationError("http_client_proxies is not used: set HTTPS_PROXY or HTTP_PROXY, or drop the key")
         super().__init__(**{key: value for key, value in given.items() if key in _MEM0_KEYS})
@@ -47,3 +50,8 @@ class HyMemoryConfig(BaseLlmConfig):  # type: ignore[misc]
         if self.block.get("max_tokens") == BaseLlmConfig().max_tokens:
             # Mem0's own default, which its factory writes into blocks: nobody chose it.
             del self.block["max_tokens"]
+
+    @classmethod
+    def taking_over(cls, block: Mapping[str, Any]) -> HyMemoryConfig:
+        """Take from another provider's block what the app wishes of any LLM, and nothing that says where it is."""
+        return cls(**{key: block[key] for key in _WISHES if block.get(key) is not None})

@@ -9,13 +9,25 @@ from typing import Any
 from mem0.configs.llms.base import BaseLlmConfig
 from mem0.llms.base import LLMBase
 
-from hymemory_adapters.core.lost import MalformedWriteError
+from hymemory_adapters.core.events import log
+from hymemory_adapters.core.lost import ConfigurationError, MalformedWriteError
 from hymemory_adapters.core.reply import Reply
 from hymemory_adapters.core.request import Request
 from hymemory_adapters.core.writer import Writer
 from hymemory_adapters.mem0.calls import calls
 from hymemory_adapters.mem0.config import KEYS, HyMemoryConfig
+from hymemory_adapters.mem0.takeover import AppLLM
+from hymemory_adapters.mem0.text import has_image, words_of
 from hymemory_adapters.settings import resolve
+
+_NO_EYES = (
+    "mem0: there is an image in the messages, and Hy-Memory reads text only. Drop enable_vision; or name a vision "
+    "model's provider in the config, and let Hy-Memory take over the writing with HYMEMORY_ENABLE=mem0"
+)
+_NO_EYES_FOR_A_CONVERSATION = (
+    "mem0: there is an image in a conversation that is to be written down whole, and Hy-Memory reads text only: "
+    "describe images before you add them"
+)
 
 
 class HyMemoryLLM(LLMBase):  # type: ignore[misc]
@@ -25,20 +37,27 @@ class HyMemoryLLM(LLMBase):  # type: ignore[misc]
 
     Args:
         config: the provider's config block; Mem0 passes a :class:`HyMemoryConfig`.
+        app_llm: in a takeover, the LLM that the app's config names. Images are described by it; of its block only
+            sampling and the output budget are looked at.
 
     Raises:
         ConfigurationError: a setting is wrong.
     """
 
-    def __init__(self, config: BaseLlmConfig | Mapping[str, Any] | None = None) -> None:
-        if not isinstance(config, HyMemoryConfig):
+    def __init__(
+        self, config: BaseLlmConfig | Mapping[str, Any] | None = None, *, app_llm: AppLLM | None = None
+    ) -> None:
+        if app_llm is not None:
+            config = HyMemoryConfig.taking_over(app_llm.wishes)
+        elif not isinstance(config, HyMemoryConfig):
             if isinstance(config, BaseLlmConfig):
                 config = {key: getattr(config, key) for key in KEYS if hasattr(config, key)}
             config = HyMemoryConfig(**(config or {}))
-        settings = resolve(config.block)
+        settings = resolve(config.block, takeover=app_llm is not None)
         config.model = settings.model
         super().__init__(config)
         self.writer = Writer("mem0", calls(), settings)
+        self._app_llm = app_llm
         self._max_tokens = config.block.get("max_tokens", config.max_tokens)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -56,17 +75,23 @@ class HyMemoryLLM(LLMBase):  # type: ignore[misc]
         tools: Sequence[Mapping[str, Any]] | None = None,
         tool_choice: str | Mapping[str, Any] = "auto",
         **sampling: Any,
-    ) -> str | dict[str, Any] | None:
+    ) -> Any:
         """Do one of Mem0's LLM requests.
 
         Returns:
-            for a write call, JSON text that Mem0's parser cannot lose; for any other request what Mem0's own
-            providers return: the text, or with ``tools`` a ``{"content": ..., "tool_calls": [...]}``.
+            for a write call, text that Mem0's parser cannot lose; for any other request what Mem0's own
+            providers return: the text. With ``tools``: ``{"content": ..., "tool_calls": [...]}``.
 
         Raises:
             MalformedWriteError: no reply could be taken.
             EndpointError: the endpoint did not answer, or refused.
+            ConfigurationError: an image is to be described, and no LLM is there that can.
         """
+        if has_image(messages):
+            return self._described(messages)
+        words = words_of(messages)
+        if words is not None:
+            return words
         request = Request(
             messages=messages,
             response_format=response_format,
@@ -77,8 +102,15 @@ class HyMemoryLLM(LLMBase):  # type: ignore[misc]
         )
         written = self.writer.write(request)
         if written.event is not None:
-            return str(written.value)
+            return written.value
         return _as_mem0_has_it(written.reply or Reply(None), with_tools=bool(tools))
+
+    def _described(self, messages: Sequence[Mapping[str, Any]]) -> Any:
+        if self._app_llm is not None and len(messages) == 1:
+            return self._app_llm.generate_response(messages=list(messages))
+        message = _NO_EYES if self._app_llm is None else _NO_EYES_FOR_A_CONVERSATION
+        log.error(message)  # Mem0 may put an exception of its own in the place of this one
+        raise ConfigurationError(message)
 
 
 def _as_mem0_has_it(reply: Reply, *, with_tools: bool) -> str | dict[str, Any] | None:

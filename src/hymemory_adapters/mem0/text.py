@@ -1,0 +1,58 @@
+"""What Mem0 asks for in free text: its procedural memory, and what it cannot ask of Hy-Memory, image descriptions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hymemory_adapters.core.request import Message, Request
+from hymemory_adapters.core.write_call import Contract, OnLost, WriteCall
+
+# ``memory/main.py`` ``_create_procedural_memory`` (0.1.118 to 2.2.1); the system prompt before it can be the app's.
+PROCEDURAL = "Create procedural memory of the above conversation."
+_FENCED = re.compile(r"```\w*\n(?P<text>(?:(?!```).)*)\n```", re.DOTALL)
+
+
+def procedural_call() -> WriteCall:
+    """Build the row. Mem0 stores the text as it is, so an empty or cut one must not reach it."""
+    contract = Contract(normalise=(("fence", _unfenced),), render=str)
+
+    def recognise(request: Request) -> Contract | None:
+        if request.tools or request.response_format or len(request.messages) < 2:
+            return None
+        return contract if request.roles[-1] == "user" and request.text(-1) == PROCEDURAL else None
+
+    return WriteCall(
+        "mem0.procedural",
+        recognise,
+        OnLost.RAISE,
+        summary="sums up what an agent did, as one memory",
+    )
+
+
+def _unfenced(text: str) -> str:
+    """One fence around the whole text, which Mem0 1.x and 2.x would drop, and 0.1 would store."""
+    fenced = _FENCED.fullmatch(text)
+    return fenced["text"] if fenced else text
+
+
+def has_image(messages: Sequence[Message]) -> bool:
+    """Whether a message holds anything but text."""
+    return any(part.get("type") != "text" for message in messages for part in _parts(message))
+
+
+def words_of(messages: Sequence[Message]) -> str | None:
+    """The text of a request that asks to describe a message of text parts alone; ``None`` for any other.
+
+    With ``enable_vision``, Mem0 asks for the description of every message whose content is a list, and puts the
+    description in its place (``memory/utils.py`` ``parse_vision_messages``). Words need none.
+    """
+    if len(messages) != 1 or not (parts := _parts(messages[0])) or has_image(messages):
+        return None
+    return "\n".join(str(part.get("text", "")) for part in parts)
+
+
+def _parts(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    content = message.get("content")
+    return [part for part in content if isinstance(part, Mapping)] if isinstance(content, list) else []
