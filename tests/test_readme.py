@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -36,3 +38,37 @@ def test_the_defaults_are_those_of_the_code(field: str) -> None:
     variables, defaults = row.strip("|").split("|")
     place = re.findall(r"HYMEMORY_[A-Z_]+", variables).index(VARIABLES[field])
     assert re.findall(r"\d+", defaults)[place] == str(getattr(WriterSettings(), field)).removesuffix(".0")
+
+
+def table_of_hosts(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(ROOT / "tools" / "readme_table.py"), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_the_table_of_hosts_is_that_of_the_registry() -> None:
+    done = table_of_hosts("--check")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("| here |", "| there |", "run python tools/readme_table.py"),
+        ("<!-- end of hosts -->\n", "", "does not hold the two lines"),
+    ],
+    ids=["changed by hand", "no place for it"],
+)
+def test_another_table_of_hosts_is_found_out(tmp_path: Path, old: str, new: str, told: str) -> None:
+    readme = tmp_path / "README.md"
+    readme.write_text(README.replace(old, new, 1), encoding="utf-8")
+    checked = table_of_hosts("--check", readme)
+    assert checked.returncode == 1
+    assert told in checked.stderr
+    assert readme.read_text(encoding="utf-8") == README.replace(old, new, 1), "checking changes nothing"
+
+
+def test_the_table_of_hosts_is_written_anew(tmp_path: Path) -> None:
+    readme = tmp_path / "README.md"
+    readme.write_text(README.replace("| here |", "| there |"), encoding="utf-8")
+    assert table_of_hosts(readme).returncode == 0
+    assert readme.read_text(encoding="utf-8") == README

@@ -1,4 +1,4 @@
-"""The hosts: which modules to wait for, which versions are supported, and who installs the writer.
+"""The hosts: which modules to wait for, and who installs the writer. Their versions stand in ``hosts.toml``.
 
 The import hook (`_hymemory_autoload`) calls `install` after a host's module has executed; `register` does the
 same explicitly. Importing this module imports no host, and nothing heavy.
@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import _hymemory_autoload as autoload
+from hymemory_adapters import packaged
 from hymemory_adapters.core.lost import HyMemoryError
 
 if TYPE_CHECKING:
@@ -42,12 +43,15 @@ class Host:
     """The versions that the tests run against, oldest first."""
     installer: str
     """`module:function`, called with each of the host's modules after it has executed, and again after a
-    reload. It must bear being called twice on one module, from two threads at once."""
+    reload. It must bear being called twice on one module, from two threads at once. Empty for a host whose apps
+    name the writer themselves: it has no modules to wait for."""
     calls: str
     """`module:function` that returns the table of write calls of the installed version."""
     prompts: str = ""
     """`module:function` that returns the messages of a typical request of the installed version, by write call,
     made by the host's own builders."""
+    pins: tuple[str, ...] = ()
+    """What the newest of the tested versions needs beside it, as requirements."""
 
     @property
     def modules(self) -> tuple[str, ...]:
@@ -98,21 +102,44 @@ class Host:
         return HostError(text)
 
 
+def _known(name: str, **functions: str) -> Host:
+    """The row of a host: its versions from `hosts.toml`, its functions from here."""
+    said = _VERSIONS[name]
+    return Host(
+        name=name,
+        distribution=said["distribution"],
+        supported=said["supported"],
+        tested=tuple(entry["version"] for entry in said["tested"]),
+        pins=tuple(said["tested"][-1].get("pins", ())),
+        **functions,
+    )
+
+
+_VERSIONS = packaged.read("hosts.toml")
 HOSTS: dict[str, Host] = {
     host.name: host
     for host in (
-        Host(
-            name="mem0",
-            distribution="mem0ai",
-            supported=">=0.1.116,<3",
-            tested=("0.1.118", "1.0.11", "2.2.1"),
+        _known(
+            "mem0",
             installer="hymemory_adapters.mem0:install",
             calls="hymemory_adapters.mem0.calls:calls",
             prompts="hymemory_adapters.mem0.prompts:typical",
         ),
+        _known(
+            "langchain",
+            installer="hymemory_adapters.langchain:install",
+            calls="hymemory_adapters.langchain.calls:calls",
+        ),
+        _known(
+            "llamaindex",
+            installer="",
+            calls="hymemory_adapters.llamaindex.calls:calls",
+            prompts="hymemory_adapters.llamaindex.prompts:typical",
+        ),
     )
 }
-"""Every known host by name. A new one needs a row here and its modules in `_hymemory_autoload.HOOKS`."""
+"""Every host that works, by name. A new one needs a row here, its modules in `_hymemory_autoload.HOOKS` if it is to
+be switched on from outside, and its tested versions in `hosts.toml`."""
 
 
 def enabled(environ: Mapping[str, str] | None = None) -> frozenset[str]:
@@ -138,7 +165,8 @@ def install(host_name: str, module: ModuleType) -> None:
         version = host.installed_version() or "of unknown version"
         advice = "Please report it."  # it is ours, if the tests run against this very version
         if version not in host.tested:
-            advice = f'Tested are {", ".join(host.tested)}: pip install "{host.distribution}=={host.tested[-1]}"'
+            newest = " ".join(f'"{part}"' for part in (f"{host.distribution}=={host.tested[-1]}", *host.pins))
+            advice = f"Tested are {', '.join(host.tested)}: pip install {newest}"
         raise host.error(
             f"hymemory-adapters cannot work with {module.__name__} ({host.distribution} {version}): "
             f"{type(error).__name__}: {error}. {advice}"

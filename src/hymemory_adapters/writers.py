@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from hymemory_adapters import packaged
 from hymemory_adapters.core.lost import ConfigurationError
 
 if sys.version_info >= (3, 11):
@@ -17,7 +18,7 @@ else:
     import tomli as tomllib
 
 DEFAULT_WRITER = "hy-memory"
-PACKAGED = Path(__file__).with_name("writers.toml")
+PACKAGED = "writers.toml"
 
 _TABLES = ("no_think", "headers")
 _STRINGS = ("base_url", "model", "api_key_env", "form", "ca_bundle")
@@ -71,7 +72,7 @@ def load_writers(file: str | None = None) -> Writers:
 
 @lru_cache(maxsize=1)
 def _packaged() -> dict[str, dict[str, Any]]:
-    return _read(PACKAGED)
+    return _writers(packaged.read(PACKAGED), PACKAGED)
 
 
 def _read(path: Path) -> dict[str, dict[str, Any]]:
@@ -82,6 +83,10 @@ def _read(path: Path) -> dict[str, dict[str, Any]]:
         raise ConfigurationError(f"{where} cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{where} is not a TOML file: {error}") from None
+    return _writers(document, where)
+
+
+def _writers(document: dict[str, Any], where: str) -> dict[str, dict[str, Any]]:
     writers = document.pop("writers", None)
     if not isinstance(writers, dict) or not writers or document:
         raise ConfigurationError(f"{where} must hold tables named [writers.NAME] and nothing else")

@@ -11,9 +11,12 @@ from typing import Any
 
 import pytest
 
+from hymemory_adapters import packaged
+
 pytest.importorskip("vcr", reason="cassettes are played by nox -s cassettes")
 
 ROOT = Path(__file__).resolve().parents[2] / "cassettes"
+HOSTS = packaged.read("hosts.toml")
 PLACE = "http://127.0.0.1:8000"
 """Where every recorded server stands: the real address and port say nothing."""
 HEADERS = ("content-type",)
@@ -71,9 +74,18 @@ def vcr_config() -> dict[str, Any]:
     }
 
 
-@pytest.fixture(scope="module")
-def vcr_cassette_dir() -> str:
-    return str(ROOT / f"mem0-{version('mem0ai')}")
+def folder(host: str, version: str) -> str:
+    """Where the cassettes of a host's version are: its own, or those of the version whose requests are the same."""
+    shared = {entry["version"]: entry.get("cassettes") for entry in HOSTS[host]["tested"]}
+    return f"{host}-{shared.get(version) or version}"
+
+
+@pytest.fixture
+def vcr_cassette_dir(request: pytest.FixtureRequest) -> str:
+    if "row" not in request.fixturenames:
+        return str(ROOT)  # no write is played
+    host = request.node.callspec.params["row"].call.partition(".")[0]
+    return str(ROOT / folder(host, version(HOSTS[host]["distribution"])))
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.cassettes.conftest import HEADERS, PLACE, ROOT
+from tests.cassettes.conftest import HEADERS, HOSTS, PLACE, ROOT, folder
 
 LARGEST = 16 * 1024
 SECRETS = {
@@ -26,7 +26,9 @@ each_cassette = pytest.mark.parametrize(
 )
 
 
-def test_there_are_cassettes() -> None:
+def test_every_tested_version_has_cassettes_and_no_other() -> None:
+    tested = {folder(host, entry["version"]) for host, row in HOSTS.items() for entry in row.get("tested", ())}
+    assert {path.parent.name for path in CASSETTES} == tested
     assert len(CASSETTES) >= 10
 
 

@@ -20,10 +20,12 @@ from tests.cli.support import calls, invoke, run
 
 
 def test_calls(notes_host: Callable[..., Host]) -> None:
-    notes_host()
+    host = notes_host()
     done = invoke("calls")
     assert done.exit_code == 0
-    assert [word for word in ("notes.write", ">=0", "raises", "writes notes") if word not in done.stdout] == []
+    about, _, row = done.stdout.splitlines()
+    assert about == f"notes: typer, {host.installed_version()} installed; supported >=0; tested 1.0"
+    assert row.split() == ["notes.write", "raises", "writes", "notes"]
 
 
 def test_calls_as_json(notes_host: Callable[..., Host]) -> None:
@@ -34,6 +36,7 @@ def test_calls_as_json(notes_host: Callable[..., Host]) -> None:
         "host": "notes",
         "installed": host.installed_version(),
         "supported": ">=0",
+        "tested": ["1.0"],
         "lost": "raises",
         "summary": "writes notes",
         "schema": calls()[0].typical.wire,

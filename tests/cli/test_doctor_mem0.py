@@ -72,6 +72,6 @@ def test_the_prompts_are_those_that_are_recognised() -> None:
 
     calls = {call.name: call for call in HOSTS["mem0"].write_calls()}
     prompts = HOSTS["mem0"].typical_prompts()
-    assert set(prompts) == set(calls)
+    assert set(prompts) in ({"mem0.additive"}, {"mem0.facts", "mem0.update"})  # the other calls' are shorter
     for name, messages in prompts.items():
         assert calls[name].recognise(Request(messages, response_format={"type": "json_object"})) is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import sys
 from pathlib import Path
@@ -20,6 +21,7 @@ from tests.cli.support import NOTES
 # -- hosts -----------------------------------------------------------------------------------------
 
 OLD = InstalledHost(NOTES, "0.1", error="notes 0.1 is ...", unsupported=True)
+BY_HAND = InstalledHost(dataclasses.replace(NOTES, installer=""), "1.0")
 BROKEN = InstalledHost(NOTES, "1.0", error="hymemory-adapters cannot work with notes.main")
 
 
@@ -27,10 +29,12 @@ BROKEN = InstalledHost(NOTES, "1.0", error="hymemory-adapters cannot work with n
     ("installed", "route", "named", "verdict", "text", "do"),
     [
         (InstalledHost(NOTES, "1.0"), "hook", False, "ok", "finds the writer by the import hook", ""),
-        (InstalledHost(NOTES, "1.1"), "hook", True, "ok", "1.1, supported (tested: 1.0)", ""),
+        (InstalledHost(NOTES, "1.1"), "hook", True, "ok", "this very version is untested (tested are 1.0)", ""),
         (InstalledHost(NOTES, "1.0"), "off", False, "warning", "HYMEMORY_AUTOLOAD switches", 'register("notes")'),
         (InstalledHost(NOTES, "1.0"), "none", False, "warning", "an editable install", 'register("notes")'),
         (InstalledHost(NOTES, "1.0"), "none", True, "bad", "its own LLM would go on", 'register("notes")'),
+        (BY_HAND, "hook", False, "ok", "the app names the writer itself", ""),
+        (BY_HAND, "none", False, "ok", "the app names the writer itself", ""),
         (OLD, "hook", False, "bad", "0.1 is not supported: only >=0 is", 'pip install "typer>=0"'),
         (BROKEN, "hook", False, "bad", "cannot work with notes.main", "do what the error says"),
         (BROKEN, "hook", True, "bad", "cannot work with notes.main", "or take notes out of HYMEMORY_ENABLE"),

@@ -20,21 +20,36 @@ def calls(
     """List the write calls of the installed hosts: what is asked, and what the host gets when one is lost."""
     if host and host not in HOSTS:
         raise typer.BadParameter(f"there is no host {host!r}; known are: {', '.join(HOSTS)}")
-    rows = [row for each in HOSTS.values() if host in ("", each.name) for row in _rows(each)]
+    chosen = [each for each in HOSTS.values() if host in ("", each.name)]
     if as_json:
-        typer.echo(json.dumps(rows, indent=2))
+        typer.echo(json.dumps([row for each in chosen for row in _rows(each)], indent=2))
         return
-    table = Table(box=None, pad_edge=False)
-    for heading in ("call", "installed", "supported", "when lost", "what it does"):
-        table.add_column(heading, overflow="fold")
-    for row in rows:
-        cells = row["call"], row["installed"] or "not installed", row["supported"], row["lost"], row["summary"]
-        table.add_row(*map(Text, cells))
-    Console().print(table)
+    console = Console()
+    for each in chosen:
+        console.print(Text(_about(each), "bold"))
+        table = Table(box=None, pad_edge=False)
+        for heading in ("call", "when lost", "what it does"):
+            table.add_column(heading, overflow="fold")
+        for row in _rows(each):
+            table.add_row(*map(Text, (row["call"], row["lost"], row["summary"])))
+        console.print(table)
+
+
+def _about(host: Host) -> str:
+    installed = host.installed_version() or "not"
+    return (
+        f"{host.name}: {host.distribution}, {installed} installed; "
+        f"supported {host.supported}; tested {', '.join(host.tested)}"
+    )
 
 
 def _rows(host: Host) -> list[dict[str, Any]]:
-    about = {"host": host.name, "installed": host.installed_version(), "supported": host.supported}
+    about = {
+        "host": host.name,
+        "installed": host.installed_version(),
+        "supported": host.supported,
+        "tested": list(host.tested),
+    }
     if about["installed"] is None:
         return [{"call": f"{host.name}.*", **about, "lost": "", "summary": f"pip install {host.distribution}"}]
     try:

@@ -115,8 +115,11 @@ def judge_host(installed: InstalledHost, route: str, *, named: bool) -> Finding:
     if installed.error:
         out = f", or take {host.name} out of HYMEMORY_ENABLE" if named else ""
         return Finding(Verdict.BAD, f"{about}: {installed.error}", f"do what the error says{out}", data)
-    tested = "" if version in host.tested else f" (tested: {', '.join(host.tested)})"
-    about += f", supported{tested}"
+    about += ", supported"
+    if version not in host.tested:
+        about += f", but this very version is untested (tested are {', '.join(host.tested)})"
+    if not host.installer:
+        return Finding(Verdict.OK, f"{about}, needs no import hook: the app names the writer itself", data=data)
     if route == "hook":
         return Finding(Verdict.OK, f"{about}, finds the writer by the import hook ({_hook_file()})", data=data)
     why = (
