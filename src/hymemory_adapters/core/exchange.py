@@ -180,7 +180,8 @@ class Exchange:
         if self._context_is_full(reply, verdict.problems):
             raise self._error(MalformedWriteError, advice.context_full(self._settings, reply))
         if last:
-            raise self._error(MalformedWriteError, advice.malformed(self._settings, self._record.attempts))
+            text = contract.schema is None
+            raise self._error(MalformedWriteError, advice.malformed(self._settings, self._record.attempts, text=text))
         if any(problem.rule == "truncated" for problem in problems):
             self._budget.raise_after_truncation()
         self._conversation.ask_again(reply, problems)
