@@ -27,6 +27,8 @@ HOOKS: dict[str, str] = {
     "mem0.memory.main": "mem0",
     "mem0.reranker.llm_reranker": "mem0",
     "mem0.client.main": "mem0",
+    "langchain.chat_models.base": "langchain",
+    "langchain_classic.chat_models.base": "langchain",
 }
 """The module to wait for, and the host that it belongs to."""
 

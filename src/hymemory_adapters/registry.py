@@ -50,6 +50,8 @@ class Host:
     prompts: str = ""
     """`module:function` that returns the messages of a typical request of the installed version, by write call,
     made by the host's own builders."""
+    drift: str = ""
+    """`module:function` that says where the installed version asks its LLM for something unknown to its table."""
     pins: tuple[str, ...] = ()
     """What the newest of the tested versions needs beside it, as requirements."""
 
@@ -76,6 +78,11 @@ class Host:
         """The messages of a typical request by write call; imports the host."""
         prompts: Mapping[str, Sequence[Message]] = _load(self.prompts)() if self.prompts else {}
         return prompts
+
+    def unknown_sites(self) -> tuple[str, ...]:
+        """Where the installed version asks its LLM for something that the table does not know, a line a place."""
+        sites: tuple[str, ...] = _load(self.drift)() if self.drift else ()
+        return sites
 
     def check_version(self) -> None:
         """Raise `HostError` if the installed version is known and not supported."""
@@ -124,6 +131,7 @@ HOSTS: dict[str, Host] = {
             installer="hymemory_adapters.mem0:install",
             calls="hymemory_adapters.mem0.calls:calls",
             prompts="hymemory_adapters.mem0.prompts:typical",
+            drift="hymemory_adapters.mem0.sites:unknown_sites",
         ),
         _known(
             "langchain",
@@ -135,6 +143,7 @@ HOSTS: dict[str, Host] = {
             installer="",
             calls="hymemory_adapters.llamaindex.calls:calls",
             prompts="hymemory_adapters.llamaindex.prompts:typical",
+            drift="hymemory_adapters.llamaindex.sites:unknown_sites",
         ),
     )
 }

@@ -168,6 +168,28 @@ def resolve(
         raise _named(error, values, sources) from None
 
 
+def changed(base: WriterSettings, block: Mapping[str, Any], *, where: str) -> WriterSettings:
+    """Change what the block names; the same object if that is nothing.
+
+    Args:
+        base: the settings in force.
+        block: fields by their names; ``None`` names nothing.
+        where: where the block stands, in words.
+
+    Raises:
+        ConfigurationError: a value is wrong.
+    """
+    changes = {key: value for key, value in block.items() if value is not None and value != getattr(base, key)}
+    if not changes:
+        return base
+    sources = base.sources | {key: f"{key} in {where}" for key in changes}
+    values = {**dict(base), **changes}
+    try:
+        return WriterSettings(**{**values, "sources": sources})
+    except ValidationError as error:
+        raise _named(error, values, sources) from None
+
+
 def check_names(environ: Mapping[str, str]) -> None:
     """Refuse unknown hosts in HYMEMORY_ENABLE; point out variables that nobody reads.
 
@@ -182,7 +204,7 @@ def check_names(environ: Mapping[str, str]) -> None:
 
         raise ConfigurationError(
             f"HYMEMORY_ENABLE names {', '.join(sorted(unknown))}, which is no host this version can take over; "
-            f"known are: {', '.join(HOSTS)}"
+            f"known are: {', '.join(host.name for host in HOSTS.values() if host.installer)}"
         )
     read = {*VARIABLES.values(), *_OTHER_VARIABLES}
     for variable in environ:

@@ -41,9 +41,10 @@ def test_all_fine(tmp_path: Path) -> None:
     assert longest["prompt"] > 1000
     assert longest["counted"] is True
     warmed = set(findings(said, "grammars")[0]["data"]["seconds"])
-    assert warmed in ({"mem0.additive"}, {"mem0.facts", "mem0.update"})
+    text = {call for call in warmed if not call.startswith("mem0.graph_")}
+    assert text in ({"mem0.additive"}, {"mem0.facts", "mem0.update"})
     names = [request.body.get("response_format") for request in requests if request.path == "/v1/chat/completions"]
-    assert {form["json_schema"]["name"].replace("_", ".") for form in names if form} >= warmed
+    assert {form["json_schema"]["name"].replace("_", ".") for form in names if form} >= text
 
 
 from_source = pytest.mark.skipif(

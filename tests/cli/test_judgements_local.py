@@ -22,6 +22,7 @@ from tests.cli.support import NOTES
 
 OLD = InstalledHost(NOTES, "0.1", error="notes 0.1 is ...", unsupported=True)
 BY_HAND = InstalledHost(dataclasses.replace(NOTES, installer=""), "1.0")
+DRIFTED = InstalledHost(NOTES, "1.1", unknown=("notes.py: Notes.tidy uses llm.ask",))
 BROKEN = InstalledHost(NOTES, "1.0", error="hymemory-adapters cannot work with notes.main")
 
 
@@ -33,6 +34,7 @@ BROKEN = InstalledHost(NOTES, "1.0", error="hymemory-adapters cannot work with n
         (InstalledHost(NOTES, "1.0"), "off", False, "warning", "HYMEMORY_AUTOLOAD switches", 'register("notes")'),
         (InstalledHost(NOTES, "1.0"), "none", False, "warning", "an editable install", 'register("notes")'),
         (InstalledHost(NOTES, "1.0"), "none", True, "bad", "its own LLM would go on", 'register("notes")'),
+        (DRIFTED, "hook", False, "warning", "does not look: notes.py: Notes.tidy uses llm.ask", "typer==1.0"),
         (BY_HAND, "hook", False, "ok", "the app names the writer itself", ""),
         (BY_HAND, "none", False, "ok", "the app names the writer itself", ""),
         (OLD, "hook", False, "bad", "0.1 is not supported: only >=0 is", 'pip install "typer>=0"'),

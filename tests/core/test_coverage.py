@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hymemory_adapters.core.coverage import folded, says, similarity, uncarried
+from hymemory_adapters.core.coverage import folded, left_out, says, similarity, uncarried
 
 
 @pytest.mark.parametrize(
@@ -96,3 +96,32 @@ def test_a_fact_that_is_repeated_word_for_word_is_carried(facts: list[str], carr
     some = uncarried(facts, carriers)
     assert some == sorted(set(some))
     assert not [index for index in some if facts[index] in carriers]
+
+
+MANY = [f"User likes {thing}" for thing in ("tea", "cats", "rain", "chess", "Oslo")]
+
+
+@pytest.mark.parametrize(
+    ("facts", "carriers", "gone"),
+    [
+        (MANY, MANY, []),
+        (MANY, ["User likes tea, cats, rain, chess and Oslo"], []),
+        (MANY, ["The user enjoys tea and cats", "Likes rain, chess, Oslo"], []),
+        (MANY, MANY[1:], [0]),  # "user" and "likes", which the others have, say nothing of tea
+        (MANY, ["User likes things"], [0, 1, 2, 3, 4]),
+        (MANY, [], [0, 1, 2, 3, 4]),
+        (["User lives in Oslo", "Lives in Oslo", "Has a dog"], ["Lives in Oslo", "Has a dog"], []),
+        (["User lives in Oslo", "Has a dog"], ["User now lives in Bergen, was in Oslo", "Owns a dog"], []),
+        (["\u559c\u6b22\u8336", "\u4f4f\u5728\u5965\u65af\u9646"], ["\u4f4f\u5728\u5965\u65af\u9646"], [0]),
+        (["!!!", "Has a dog"], ["Has a dog"], [0]),
+        (["!!!"], ["Says !!! a lot"], []),
+        ([], ["Has a dog"], []),
+    ],
+)
+def test_left_out(facts: list[str], carriers: list[str], gone: list[int]) -> None:
+    assert left_out(facts, carriers) == gone
+
+
+@given(st.lists(st.text()))
+def test_nothing_is_left_out_of_the_same_list(facts: list[str]) -> None:
+    assert left_out(facts, facts) == []

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import logging
 import os
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -92,9 +97,16 @@ def test_what_no_encoding_has_is_kept(journal: Path) -> None:
     assert line["replies"] == ["\udfff", "\U0001f680"]
 
 
-def test_what_is_no_json_is_written_all_the_same(journal: Path) -> None:
-    assert Journal(journal).write(EVENT, [{"role": "user", "content": {"image", "bytes"}}], [])
+@pytest.mark.parametrize("content", ["full", "off"])
+def test_what_is_no_json_is_written_all_the_same(journal: Path, content: str) -> None:
+    assert Journal(journal, content).write(EVENT, [{"role": "user", "content": {"image", "bytes"}}], [])
     assert len(_lines(journal)) == 1
+
+
+def test_a_digest_does_not_depend_on_the_order_of_keys(journal: Path) -> None:
+    for message in MESSAGES[0], dict(reversed(MESSAGES[0].items())):
+        assert Journal(journal, "off").write(EVENT, [message], [])
+    assert len({line["messages_sha256"] for line in _lines(journal)}) == 1
 
 
 # Lines far longer than any buffer: one that is not written at once comes out in pieces.
@@ -118,6 +130,21 @@ def test_lines_of_many_processes_stay_whole(journal: Path) -> None:
     assert sorted(written) == sorted(f"{worker}-{number}" for worker in range(8) for number in range(50))
 
 
+@pytest.mark.skipif(os.name != "posix", reason="locks are POSIX")
+def test_a_line_waits_for_its_turn(journal: Path) -> None:
+    import fcntl
+
+    with journal.open("a") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        waiting = threading.Thread(target=Journal(journal).write, args=(EVENT, MESSAGES, []))
+        waiting.start()
+        waiting.join(0.1)
+        assert waiting.is_alive()
+        assert journal.read_text() == ""
+    waiting.join()
+    assert len(_lines(journal)) == 1
+
+
 def _folder(path: Path) -> None:
     path.mkdir()
 
@@ -130,25 +157,38 @@ def _full(path: Path) -> None:
     path.symlink_to("/dev/full")
 
 
+def _big(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(256 * 2**20)  # a hole: it takes no room on the disk
+
+
 @pytest.mark.parametrize(
-    "spoil",
+    ("spoil", "name", "reason"),
     [
-        _folder,
-        _gone,
-        pytest.param(_full, marks=pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")),
+        (_folder, "lost.jsonl", os.strerror(errno.EISDIR)),
+        (_gone, "lost.jsonl", os.strerror(errno.ENOENT)),
+        (_big, "lost.jsonl", "the file has reached 256 MiB: move it away"),
+        (str, "a NUL \0", "ValueError"),
+        pytest.param(
+            _full,
+            "lost.jsonl",
+            os.strerror(errno.ENOSPC),
+            marks=pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full"),
+        ),
     ],
 )
-def test_a_journal_that_cannot_be_written_says_so_and_nothing_more(
-    spoil: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+def test_a_journal_that_cannot_be_written_says_why_and_nothing_more(
+    spoil: Any, name: str, reason: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "folder").mkdir()
-    path = tmp_path / "folder" / "lost.jsonl"
+    path = tmp_path / "folder" / name
     spoil(path)
     assert Journal(path).write(EVENT, MESSAGES, ["swordfish"]) is False
     ((_, level, message),) = caplog.record_tuples
     assert level == 40
     assert "HYMEMORY_JOURNAL" in message
     assert str(path) in message
+    assert message.endswith(f": {reason}")
     assert "swordfish" not in caplog.text
 
 
@@ -190,6 +230,30 @@ def test_the_hosts_own_repeat_of_a_lost_write_is_no_second_line(journal: Path) -
     assert len(_lines(journal)) == 1
 
 
+@pytest.mark.parametrize(("swallowed", "kept"), [("It hides errors.", False), ("It hides errors.", True), ("", False)])
+def test_a_host_that_hides_losses_is_told_of_once_where_no_journal_keeps_them(
+    swallowed: str, kept: bool, journal: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with ScriptedEndpoint('{"facts": []}') as endpoint:
+        known = _writer(endpoint.url, journal)
+        rows = [
+            replace(known.calls[0], name=f"host.{name}", recognise=partial(_only, name), swallowed=swallowed)
+            for name in ("one", "two")
+        ]
+        settings = known.settings if kept else known.settings.model_copy(update={"journal": None})
+        for name in ("one", "one", "two"):
+            Writer("host", rows, settings).write(Request([{"role": "user", "content": name}]))
+    told = [message for _, level, message in caplog.record_tuples if level >= logging.WARNING]
+    assert len(told) == (2 if swallowed and not kept else 0)
+    for name, message in zip(("one", "two"), told, strict=False):
+        assert message.startswith(f"host.{name}: {swallowed}")
+        assert "HYMEMORY_JOURNAL" in message
+
+
+def _only(content: str, request: Request) -> Contract | None:
+    return Contract(schema=Schema({"type": "object"})) if request.text(0) == content else None
+
+
 def test_a_write_that_the_endpoint_refused_is_kept_too(journal: Path) -> None:
     with ScriptedEndpoint(Fail(401, f"the key {KEY} is wrong")) as endpoint, pytest.raises(EndpointError):
         _writer(endpoint.url, journal).write(Request(MESSAGES))
@@ -214,3 +278,21 @@ def test_a_line_that_was_cut_takes_no_other_with_it(journal: Path) -> None:
     cut, whole = journal.read_text("ascii").splitlines()
     assert cut == '{"call": "host.ca'
     assert json.loads(whole)["call"] == "host.call"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="limits are POSIX")
+def test_a_line_that_goes_in_by_half_is_told(journal: Path, caplog: pytest.LogCaptureFixture) -> None:
+    import resource
+
+    Journal(journal).write(EVENT, MESSAGES, [])
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (journal.stat().st_size + 10, limits[1]))
+    try:
+        kept = Journal(journal).write(EVENT, MESSAGES, [])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert kept is False
+    assert "in part only" in caplog.text
+    assert Journal(journal).write(EVENT, MESSAGES, [])
+    first, half, last = journal.read_text("ascii").splitlines()
+    assert (json.loads(first), len(half)) == (json.loads(last), 10)

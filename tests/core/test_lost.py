@@ -9,6 +9,7 @@ import stat
 import traceback
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -107,6 +108,13 @@ def test_errors_survive_pickling(kind: type[HyMemoryError]) -> None:
     assert (type(twin), str(twin), twin.call, twin.attempts) == (kind, str(error), error.call, error.attempts)
 
 
+@pytest.mark.parametrize("kind", [HyMemoryError, MalformedWriteError, EndpointError, ConfigurationError])
+def test_an_error_outside_of_a_call_names_none(kind: type[HyMemoryError]) -> None:
+    error = kind("no")
+    assert (error.call, error.attempts, getattr(error, "status", None)) == ("", (), None)
+    assert EndpointError("no", status=503).status == 503
+
+
 def test_a_malformed_write_is_a_value_error_and_an_endpoint_error_is_none() -> None:
     assert issubclass(MalformedWriteError, ValueError)
     assert not issubclass(EndpointError, ValueError)
@@ -129,6 +137,29 @@ def test_a_fault_in_a_hosts_row_is_loud_and_told(write: Write, heard: list[event
 
 
 # -- the host repeats -------------------------------------------------------------------------------
+
+
+def test_what_was_lost_is_remembered_for_two_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(lost, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    remembered = lost.JustLost()
+    for key in ("one", "two"):
+        remembered.add(key)
+    remembered.discard("two")
+    remembered.discard("never seen")
+    assert ["one" in remembered, "two" in remembered, len(remembered)] == [True, False, 1]
+    now[0] += 119.9
+    assert "one" in remembered
+    now[0] += 0.1
+    assert "one" not in remembered
+
+
+def test_only_the_last_losses_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lost, "_REMEMBERED", 2)
+    remembered = lost.JustLost()
+    for key in ("one", "two", "one", "three"):  # "one" was lost again: "two" is the oldest
+        remembered.add(key)
+    assert [key in remembered for key in ("one", "two", "three")] == [True, False, True]
 
 
 def lines(journal: Path) -> list[dict[str, Any]]:

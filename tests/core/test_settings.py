@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from hymemory_adapters import ConfigurationError, WriterSettings
-from hymemory_adapters.settings import FIELDS, VARIABLES, resolve
+from hymemory_adapters.settings import FIELDS, VARIABLES, changed, resolve
 
 KEY = "sk-secret-key"
 URL = "http://10.0.0.1:9000/v1"
@@ -266,3 +266,22 @@ def test_a_password_in_a_wrong_url_is_not_shown() -> None:
     with pytest.raises(ConfigurationError, match="HYMEMORY_BASE_URL is") as raised:
         resolve(environ={"HYMEMORY_BASE_URL": "http://ann:swordfish@host:badport/v1"})
     assert "swordfish" not in str(raised.value)
+
+
+def test_changed_keeps_what_the_block_does_not_name() -> None:
+    base = resolve({"base_url": "http://h/v1", "api_key": KEY}, environ={})
+    after = changed(base, {"model": "other", "timeout": None}, where="the request")
+    assert (after.model, after.base_url, after.timeout) == ("other", base.base_url, base.timeout)
+    assert _shown(after, "api_key") == KEY
+    assert (after.source("model"), after.source("base_url")) == ("model in the request", base.source("base_url"))
+
+
+@pytest.mark.parametrize("block", [{}, {"model": None}, {"model": "hy-memory", "attempts": 3}])
+def test_nothing_changed_is_the_same_object(block: dict[str, Any]) -> None:
+    base = resolve(environ={})
+    assert changed(base, block, where="x") is base
+
+
+def test_a_wrong_change_is_named() -> None:
+    with pytest.raises(ConfigurationError, match=r"^attempts in the request is 0; it must be a whole number"):
+        changed(resolve(environ={}), {"attempts": 0}, where="the request")

@@ -102,7 +102,9 @@ TEXT_REPLIES: dict[str, tuple[str, Any]] = {
     "call": (reply(TEA, content=""), Answer((ToolCall(*TEA),))),
     "both": (reply(TEA, content="Noted."), Answer((ToolCall(*TEA),), "Noted.")),
     "neither": (reply(content=" "), ["empty"]),
-    "content_missing": (reply(TEA), ["schema"]),
+    "content_missing": (reply(TEA), Answer((ToolCall(*TEA),))),
+    "calls_missing": ('{"content": "Noted."}', Answer((), "Noted.")),
+    "both_missing": ("{}", ["empty"]),
     "bare_text": ("Noted.", ["not_json"]),
 }
 

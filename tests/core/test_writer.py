@@ -11,7 +11,8 @@ import pytest
 from hymemory_adapters.core import events
 from hymemory_adapters.core.lost import EndpointError, MalformedWriteError
 from hymemory_adapters.core.request import Request
-from tests.support.calls import EMPTY, FACTS, GOOD, OWN_MESSAGES, SAID, Write, ask, both_ways, writer_at
+from hymemory_adapters.core.writer import Writer
+from tests.support.calls import CALLS, EMPTY, FACTS, GOOD, OWN_MESSAGES, SAID, Write, ask, both_ways, writer_at
 from tests.support.scripted import Fail, Say, ScriptedEndpoint
 
 pytestmark = both_ways
@@ -202,6 +203,18 @@ def test_a_request_that_no_row_knows_passes_through(
     assert (heard, events.passed_through["demo"]) == ([], 2)
     warnings = [record for record in caplog.records if record.levelno >= logging.WARNING]
     assert len(warnings) == (1 if json_wanted else 0), "drift is told once, chat never"
+
+
+def test_drift_is_told_of_every_host(write: Write, caplog: pytest.LogCaptureFixture) -> None:
+    with ScriptedEndpoint("hi") as endpoint:
+        for host in ("demo", "other", "demo"):
+            write(
+                Writer(host, CALLS, writer_at(endpoint).settings), ask("chat", response_format={"type": "json_object"})
+            )
+    told = [record.message for record in caplog.records if record.levelno >= logging.WARNING]
+    assert [message.split()[0] for message in told] == ["demo", "other"]
+    assert all("neither constrained nor validated" in message for message in told)
+    assert events.passed_through == {"demo": 2, "other": 1}
 
 
 def test_without_a_budget_of_its_own_a_passing_request_has_none(write: Write) -> None:

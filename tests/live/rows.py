@@ -135,6 +135,13 @@ def _mem0_rows() -> dict[str, Row]:
     return {"mem0.facts": facts, **updates, **_mem0_graph_rows()}
 
 
+_ENTITIES = (  # it stands in no constant of Mem0's
+    "You are a smart assistant who understands entities and their types in a given text. If user message contains "
+    "self reference such as 'I', 'me', 'my' etc. then use alice as the source entity. Extract all the entities from "
+    "the text. ***DO NOT*** answer the question itself if the given text is a question."
+)
+
+
 def _mem0_graph_rows() -> dict[str, Row]:
     from mem0.graphs import tools
     from mem0.graphs.utils import EXTRACT_RELATIONS_PROMPT, get_delete_messages
@@ -167,7 +174,7 @@ def _mem0_graph_rows() -> dict[str, Row]:
     return {
         "mem0.graph_entities": row(
             tools.EXTRACT_ENTITIES_TOOL,
-            lambda text: ("You are a smart assistant who understands entities and their types in a given text.", text),
+            lambda text: (_ENTITIES, f"{text}\nNoted."),  # Mem0 joins what was said; the noise finds nothing in less
             arguments,
             call="mem0.graph_entities",
             item_keys=frozenset({"entity", "entity_type"}),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -22,6 +23,8 @@ class Say:
     tool_calls: list[dict[str, Any]] | None = None
     tokens_out: int | None = None
     delay: float = 0.0
+    breaks_off: bool = False
+    """As a stream: the connection is closed in the middle."""
 
     def body(self, request: dict[str, Any]) -> dict[str, Any]:
         message: dict[str, Any] = {"role": "assistant", "content": self.text}
@@ -39,6 +42,17 @@ class Say:
             "choices": [{"index": 0, "message": message, "finish_reason": self.finish_reason}],
             "usage": {"prompt_tokens": 100, "completion_tokens": tokens_out, "total_tokens": 120},
         }
+
+    def chunks(self, request: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """The same as a stream: a word a chunk, the tokens at the end if they are asked for."""
+        whole = self.body(request)
+        base = {key: whole[key] for key in ("id", "created", "model")} | {"object": "chat.completion.chunk"}
+        words = re.findall(r"\S+\s*", self.text or "")
+        for word in words[: len(words) // 2 if self.breaks_off else None]:
+            yield {**base, "choices": [{"index": 0, "delta": {"role": "assistant", "content": word}}]}
+        yield {**base, "choices": [{"index": 0, "delta": {}, "finish_reason": self.finish_reason}]}
+        if (request.get("stream_options") or {}).get("include_usage"):
+            yield {**base, "choices": [], "usage": whole["usage"]}
 
 
 @dataclass(frozen=True)
@@ -88,6 +102,10 @@ class ScriptedEndpoint:
         self.context = context
         self.requests: list[Recorded] = []
         self.models_fail = False
+        self.refuse: Callable[[dict[str, Any]], Fail | None] = lambda _: None
+        """Looks at each request's body before the script does."""
+        self.streams_cut = 0
+        """Streams that the client closed before they ended."""
         self.at_once = self.most_at_once = 0
         self._lock = threading.Lock()
         self._server = _Server(("127.0.0.1", 0), _Handler)
@@ -116,6 +134,8 @@ class ScriptedEndpoint:
         self._server.server_close()
 
     def _next(self, request: Recorded) -> Say | Fail | Drop | str:
+        if refused := self.refuse(request.body):
+            return refused
         with self._lock:
             entry = self.script.pop(0) if len(self.script) > 1 else self.script[0]
         return entry(request.body) if callable(entry) else entry
@@ -171,8 +191,33 @@ class _Handler(BaseHTTPRequestHandler):
         if isinstance(entry, Fail):
             body = entry.body if entry.body is not None else {"error": {"message": entry.message, "type": "x"}}
             self._answer(entry.status, body, entry.headers)
+        elif request.body.get("stream"):
+            self._stream(entry, request.body)
         else:
             self._answer(200, entry.body(request.body))
+
+    def _stream(self, entry: Say, request: dict[str, Any]) -> None:
+        self.close_connection = True
+        try:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/event-stream")
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            for chunk in entry.chunks(request):
+                if entry.breaks_off and chunk["choices"] and "finish_reason" in chunk["choices"][0]:
+                    self.wfile.flush()
+                    return  # no last chunk: the client sees a connection that breaks
+                self._event(json.dumps(chunk))
+            self._event("[DONE]")
+            self.wfile.write(b"0\r\n\r\n")
+            self.wfile.flush()
+        except OSError:
+            self.server.owner.streams_cut += 1
+
+    def _event(self, data: str) -> None:
+        raw = f"data: {data}\n\n".encode()
+        self.wfile.write(b"%x\r\n%s\r\n" % (len(raw), raw))
+        self.wfile.flush()
 
     def _answer(self, status: int, body: Any, headers: dict[str, str] | None = None) -> None:
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()

@@ -116,6 +116,7 @@ class InstalledHost:
         version: the version that is installed.
         calls: its write calls.
         prompts: a typical request's messages by write call.
+        unknown: where it asks its LLM for something that its table does not know.
         error: why it cannot be worked with; ``""`` if it can.
         unsupported: whether that is because of its version.
     """
@@ -124,6 +125,7 @@ class InstalledHost:
     version: str
     calls: tuple[WriteCall, ...] = ()
     prompts: Mapping[str, Sequence[Message]] = field(default_factory=dict)
+    unknown: tuple[str, ...] = ()
     error: str = ""
     unsupported: bool = False
 
@@ -138,12 +140,21 @@ class InstalledHost:
         try:
             register(host.name)
             for module in host.modules:
-                importlib.import_module(module)
-            return cls(host, version, host.write_calls(), host.typical_prompts())
+                _import_if_there(module)
+            return cls(host, version, host.write_calls(), host.typical_prompts(), host.unknown_sites())
         except HostError as error:
             return cls(host, version, error=str(error))
         except Exception as error:
             return cls(host, version, error=f"{host.distribution} cannot be imported: {type(error).__name__}: {error}")
+
+
+def _import_if_there(module: str) -> None:
+    """Import one of a host's modules; not every version has them all."""
+    try:
+        importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise
 
 
 def _hook_is_set() -> bool:

@@ -118,6 +118,10 @@ def judge_host(installed: InstalledHost, route: str, *, named: bool) -> Finding:
     about += ", supported"
     if version not in host.tested:
         about += f", but this very version is untested (tested are {', '.join(host.tested)})"
+    if installed.unknown:
+        text = f"{about}; it asks its LLM where this version does not look: {'; '.join(installed.unknown)}"
+        do = f"update hymemory-adapters, or take a tested version: {host.distribution}=={host.tested[-1]}"
+        return Finding(Verdict.WARNING, text, do, {**data, "unknown": list(installed.unknown)})
     if not host.installer:
         return Finding(Verdict.OK, f"{about}, needs no import hook: the app names the writer itself", data=data)
     if route == "hook":

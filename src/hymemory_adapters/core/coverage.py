@@ -7,6 +7,7 @@ find facts that were left out, not to grade wording.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 # A word, or one character of a script that is written without spaces.
@@ -71,3 +72,26 @@ def _carried(facts: Sequence[str], carrier: str) -> list[int]:
         return " ".join(unit for unit in _UNIT.findall(fact.casefold()) if unit not in units)
 
     return [index for index in near if not own(facts[index]) or similarity(own(facts[index]), carrier) >= SIMILAR]
+
+
+def left_out(facts: Sequence[str], carriers: Sequence[str]) -> list[int]:
+    """Which facts are in none of the texts that replace them, however merged and reworded.
+
+    A fact is looked for by the words that few of the facts have: "user" and "likes", which stand in most, say nothing
+    of "User likes tea".
+
+    Returns:
+        indices into ``facts``.
+    """
+    words = [set(_UNIT.findall(fact.casefold())) for fact in facts]
+    frequency = Counter(word for each in words for word in each)
+    weight = {word: 1 / frequency[word] for word in frequency}
+    carried = [set(_UNIT.findall(carrier.casefold())) for carrier in carriers]
+
+    def kept(own: set[str], fact: str) -> bool:
+        if not own:
+            return any(folded(fact) in folded(carrier) for carrier in carriers)
+        whole = sum(weight[word] for word in own)
+        return any(sum(weight[word] for word in own & others) >= SIMILAR * whole for others in carried)
+
+    return [index for index, fact in enumerate(facts) if not kept(words[index], fact)]

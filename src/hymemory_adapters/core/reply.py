@@ -44,7 +44,7 @@ _THINK_TAG = re.compile(r"<think(?:ing)?(?::[\w.-]+)?>", re.IGNORECASE)
 _THINK_OPEN = re.compile(rf"\s*{_THINK_TAG.pattern}", re.IGNORECASE)
 _THINK_CLOSE = re.compile(r"</think(?:ing)?(?::[\w.-]+)?>", re.IGNORECASE)
 # The look-aheads keep a run of marks whole: matching a long one by halves is quadratic work.
-_FENCE_ONLY = re.compile(r"\s*(?:`{3,}(?!`)|~{3,}(?!~))[\w+-]*\s*(?:(?:`{3,}(?!`)|~{3,}(?!~))\s*)?")
+_FENCE_ONLY = re.compile(r"\s*(?:`{3,}(?!`)|~{3,}(?!~))[\w+-]*\s*(?:(?:`{3,}|~{3,})\s*)?")
 # A comma right after an opening bracket trails nothing: "[,]" stays as it is, which is no JSON.
 _COMMA = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*"|[{\[]\s*,)|,(?=\s*[}\]])', re.DOTALL)
 _SUSPECT = re.compile("\\\\u(?:0000|[dD][89a-fA-F])|[\x00\ud800-\udfff]")

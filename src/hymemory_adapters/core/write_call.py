@@ -40,6 +40,9 @@ def _no_problems(_: Any) -> Sequence[Problem]:
     return ()
 
 
+_NOT_FOR_A_WRITE = frozenset({"stop", "n", "stream_options"})
+
+
 @dataclass(frozen=True)
 class Contract:
     """What the reply to one request must be.
@@ -69,10 +72,14 @@ class Contract:
     left_behind: str = ""
 
     def asked(self, request: Request) -> Request:
-        """What is sent for the host's request: as it is, but for what this contract's own messages tell."""
+        """What is sent for the host's request: as it is, but for what this contract's own messages tell.
+
+        What would cut a reply in two, or ask for replies that nobody reads, is left out.
+        """
+        without = _NOT_FOR_A_WRITE if self.messages is None else {*_NOT_FOR_A_WRITE, "parallel_tool_calls"}
+        sampling = {key: value for key, value in request.sampling.items() if key not in without}
         if self.messages is None:
-            return request
-        sampling = {key: value for key, value in request.sampling.items() if key != "parallel_tool_calls"}
+            return replace(request, sampling=sampling)
         return replace(
             request, messages=self.messages, response_format=None, tools=(), tool_choice=None, sampling=sampling
         )
