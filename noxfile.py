@@ -29,6 +29,7 @@ GROUPS = PYPROJECT["dependency-groups"]
 TEST = nox.project.dependency_groups(PYPROJECT, "test")
 LINT = nox.project.dependency_groups(PYPROJECT, "lint")
 CASSETTES = nox.project.dependency_groups(PYPROJECT, "cassettes")
+MUTANTS = nox.project.dependency_groups(PYPROJECT, "mutants")
 
 OLDER_CLIENTS = ["2.54.0", "1.109.1"]  # the last openai 2 and 1; the newest is what every other session installs
 OPENAI = ["1.90.0", OLDER_CLIENTS[0]]
@@ -60,7 +61,7 @@ def _names(rows: list[tuple[str, str]]) -> list[str]:
 
 
 # The oldest and the newest Python for the core, the oldest and the newest version of each host on those between.
-nox.options.sessions = ["lint", "core-3.10", "core-3.13", "openai", *_names(ENDS), "cli", "hook"]
+nox.options.sessions = ["lint", "core-3.10", "core-3.13", "openai", *_names(ENDS), "examples", "cli", "hook"]
 
 _wheel: Path | None = None
 
@@ -94,6 +95,11 @@ def requirements(host: str, version: str) -> list[str]:
     return [f"{HOSTS[host]['distribution']}=={version}", *TESTED[host][version].get("pins", ())]
 
 
+def host_tools(host: str) -> list[str]:
+    """What the tests of a host need beside it."""
+    return list(nox.project.dependency_groups(PYPROJECT, *(group for group in GROUPS if group == f"test-{host}")))
+
+
 def pytest(session: nox.Session, *paths: str) -> None:
     """Run pytest on the tests, with the package from site-packages and a quiet, offline environment."""
     env = {"MEM0_TELEMETRY": "False", "PYTHONPATH": "", "PYTHONDONTWRITEBYTECODE": "1", "TESTS_WANT_THE_WHEEL": "1"}
@@ -114,6 +120,13 @@ def core(session: nox.Session) -> None:
     """The core, without any framework, on every Python."""
     install(session, None)
     pytest(session, "tests/core", "tests/test_autoload.py", *(f"tests/test_{name}.py" for name in OF_THE_FILES))
+
+
+@nox.session(python="3.12")
+def mutants(session: nox.Session) -> None:
+    """Every small change of the core's files is noticed by a test, or explained: see docs/mutants.md."""
+    session.install(*PYPROJECT["project"]["dependencies"], *TEST, *MUTANTS)
+    session.run("python", "tools/mutants.py", *session.posargs)
 
 
 @nox.session
@@ -137,9 +150,8 @@ def _host_session(host: str) -> None:
     @_on_its_python([(host, version) for version in TESTED[host]], "{version}")
     def scripted(session: nox.Session, host: str, version: str) -> None:
         """Every write call of the host, through its own API and its store."""
-        tools = nox.project.dependency_groups(PYPROJECT, *(group for group in GROUPS if group == f"test-{host}"))
-        install_host(session, host, version, *tools)
-        pytest(session, f"tests/{host}", "tests/test_examples.py")
+        install_host(session, host, version, *host_tools(host))
+        pytest(session, f"tests/{host}")
 
 
 for _host in TESTED:
@@ -150,7 +162,7 @@ for _host in TESTED:
 @_on_its_python(MATRIX, "{host}-{version}")
 def cassettes(session: nox.Session, host: str, version: str) -> None:
     """What a real vLLM answered to each write call, played to each major version of the openai client."""
-    install_host(session, host, version, *CASSETTES)
+    install_host(session, host, version, *host_tools(host), *CASSETTES)
     pytest(session, "tests/cassettes")
     for client in [] if (host, version[:2]) == ("mem0", "0.") else OLDER_CLIENTS:  # Mem0 0.1 pins openai 1
         session.install(f"openai=={client}")
@@ -173,6 +185,13 @@ def cli(session: nox.Session) -> None:
     pytest(session, "tests/cli/test_doctor_mem0.py", "tests/cli/test_commands.py")
 
 
+@nox.session(python="3.12")
+def examples(session: nox.Session) -> None:
+    """The examples, each in a process of its own, with every framework in one environment."""
+    install(session, "mem0,langchain,llamaindex", *nox.project.dependency_groups(PYPROJECT, "examples"))
+    pytest(session, "tests/test_examples.py")
+
+
 @nox.session
 def hook(session: nox.Session) -> None:
     """A fresh process with the wheel installed and no import line."""
@@ -184,11 +203,13 @@ def hook(session: nox.Session) -> None:
 def live(session: nox.Session) -> None:
     """Every write call against a real vLLM on the CPU, or against the server that HYMEMORY_BASE_URL names."""
     if os.environ.get("HYMEMORY_BASE_URL"):
-        install(session, "mem0")
-        pytest(session, "tests/live")
+        for host in TESTED:
+            install(session, host, *host_tools(host))
+            pytest(session, "tests/live")
         return
     _install_vllm(session)
-    _run_live(session, _recorded("mem0")[:2], TEST, *session.posargs)
+    both, newest = _recorded("mem0")[:2], {host: _recorded(host)[:1] for host in TESTED}
+    _run_live(session, {**newest, "mem0": both}, TEST, *session.posargs)
 
 
 @nox.session(python="3.11", venv_backend="venv")
@@ -196,7 +217,8 @@ def record(session: nox.Session) -> None:
     """Record the cassettes anew, from a real vLLM that serves the tiny model."""
     _install_vllm(session)
     chosen = ["--only", "xgrammar", "--tests", "tests/cassettes/test_replay.py"]
-    _run_live(session, _recorded("mem0"), [*TEST, *CASSETTES], *chosen, "--", "--record-mode=rewrite")
+    recorded = {host: _recorded(host) for host in TESTED}
+    _run_live(session, recorded, [*TEST, *CASSETTES], *chosen, "--", "--record-mode=rewrite")
 
 
 def _recorded(host: str) -> list[str]:
@@ -214,22 +236,22 @@ def _install_vllm(session: nox.Session) -> None:
     session.run("python", "-m", "pip", "uninstall", "-q", "-y", *BESIDE_VLLM)
 
 
-def _run_live(session: nox.Session, versions: list[str], tools: list[str], *arguments: str) -> None:
-    clients = [_live_client(session, version, tools) for version in versions]
+def _run_live(session: nox.Session, hosts: dict[str, list[str]], tools: list[str], *arguments: str) -> None:
+    clients = [_live_client(session, host, version, tools) for host, versions in hosts.items() for version in versions]
     options = [option for client in clients for option in ("--client", client)]
     env = {"TESTS_WANT_THE_WHEEL": "1"}
     session.run("python", "live/run.py", "--vllm", _python(session.bin), *options, *arguments, env=env)
 
 
-def _live_client(session: nox.Session, mem0_version: str, tools: list[str]) -> str:
-    """Make an environment with the wheel and a Mem0, beside the one that has vLLM; return its Python."""
-    folder = Path(session.create_tmp()).absolute() / f"mem0-{mem0_version}"
-    python, target = _python(folder / "bin"), f"hymemory-adapters[mem0] @ {wheel(session).as_uri()}"
+def _live_client(session: nox.Session, host: str, version: str, tools: list[str]) -> str:
+    """Make an environment with the wheel and a host, beside the one that has vLLM; return its Python."""
+    folder = Path(session.create_tmp()).absolute() / f"{host}-{version}"
+    python, target = _python(folder / "bin"), f"hymemory-adapters[{host}] @ {wheel(session).as_uri()}"
     pip = [python, "-m", "pip", "install", "-q"]
     if uv := shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"):
         pip = [uv, "pip", "install", "-q", "--python", python]  # seconds instead of a minute
     session.run("python", "-m", "venv", "--clear", str(folder))
-    session.run(*pip, target, *requirements("mem0", mem0_version), *tools, external=True)
+    session.run(*pip, target, *requirements(host, version), *host_tools(host), *tools, external=True)
     return python
 
 

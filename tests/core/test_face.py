@@ -31,7 +31,6 @@ def _in_a_fresh_process(code: str) -> str:
         "import hymemory_adapters; dir(hymemory_adapters)",
         "from hymemory_adapters import on_write, write_context, WriteEvent, Problem",
         "from hymemory_adapters import HyMemoryError, EndpointError, MalformedWriteError",
-        "from hymemory_adapters import register; register()",
     ],
 )
 def test_importing_loads_nothing_heavy(code: str) -> None:
@@ -40,6 +39,13 @@ def test_importing_loads_nothing_heavy(code: str) -> None:
     loaded = _in_a_fresh_process(listing.format(code)).split()
     assert "hymemory_adapters" in loaded
     assert not [module for module in loaded if module.partition(".")[0] in HEAVY]
+
+
+def test_switching_hosts_on_reads_a_file_and_nothing_more() -> None:
+    """``hosts.toml``, for which Python has a parser of its own since 3.11."""
+    code = "from hymemory_adapters import register; register(); import sys; print(*sys.modules)"
+    loaded = {module.partition(".")[0] for module in _in_a_fresh_process(code).split()}
+    assert loaded & {*HEAVY} <= {"tomllib"}
 
 
 @pytest.mark.parametrize("name", hymemory_adapters.__all__)

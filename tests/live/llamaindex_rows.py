@@ -19,7 +19,7 @@ from llama_index.core.memory.memory_blocks import fact
 from hymemory_adapters.llamaindex import HyMemory, HyMemoryFactExtractionBlock
 from hymemory_adapters.llamaindex.facts import CONDENSE, EXTRACT, FactsFormat, in_json
 from hymemory_adapters.llamaindex.prompts import typical
-from tests.live.rows import KNOWN, Messages, Row
+from tests.live.row import KNOWN, Messages, Row
 
 _KNOWN = KNOWN[:4]
 _SAID = re.compile(r"(?<=user: ).*(?=\n\nassistant: )")
