@@ -85,14 +85,25 @@ def _name(name: str) -> str:
     return _NOT_IN_A_NAME.sub("_", name)[:64] or "answer"
 
 
-def misfits(answer: Any, value: Any, path: tuple[str | int, ...] = ()) -> list[Problem]:
-    """What a pydantic class has against a value that came as JSON."""
+def misfits(answer: Any, value: Any, path: tuple[str | int, ...] = (), *, python: bool = False) -> list[Problem]:
+    """What a pydantic class has against a value that came as JSON.
+
+    Args:
+        answer: the class; anything else has nothing against any value.
+        value: the value.
+        path: where in the reply it stands.
+        python: whether the host makes the object of the value itself, not of its JSON: a strict class then takes
+            no text for a date.
+    """
     if not is_pydantic(answer):
         return []
     from pydantic import ValidationError
 
     try:
-        answer.model_validate_json(json.dumps(value))
+        if python:
+            answer.model_validate(value)
+        else:
+            answer.model_validate_json(json.dumps(value))
     except ValidationError as error:
         said = [text for _, text in strings_in(value) if len(text) >= _QUOTED]
         return [_misfit(found, said, path) for found in error.errors(include_url=False)[:10]]

@@ -28,11 +28,12 @@ from functools import lru_cache
 from hymemory_adapters.core.lost import ConfigurationError
 from hymemory_adapters.core.problem import Problem
 from hymemory_adapters.core.request import Request
+from hymemory_adapters.core.structured import misfits
 from hymemory_adapters.core.tools import Answer, Tools, tool_contract
 from hymemory_adapters.core.write_call import Contract, OnLost, WriteCall
 from hymemory_adapters.langchain.classic import classic_calls
 from hymemory_adapters.langchain.memory_tool import memory_tool_call
-from hymemory_adapters.langchain.structured import misfits, structured_call
+from hymemory_adapters.langchain.structured import structured_call
 from hymemory_adapters.langchain.summaries import summary_calls
 from hymemory_adapters.langchain.trustcall import trustcall_calls
 
@@ -73,7 +74,7 @@ def _any_tools(request: Request) -> Contract | None:
 
     def check(reply: Answer) -> list[Problem]:
         found = (
-            misfits(answer, call.arguments, ("tool_calls", index, "arguments"))
+            misfits(answer, call.arguments, ("tool_calls", index, "arguments"), python=True)
             for index, call in enumerate(reply.calls)
         )
         return [problem for problems in found for problem in problems]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -16,10 +17,11 @@ from pydantic import Field, SecretStr, model_validator
 
 from hymemory_adapters._version import __version__
 from hymemory_adapters.core.exchange import Written
+from hymemory_adapters.core.structured import is_pydantic
 from hymemory_adapters.core.writer import Writer
 from hymemory_adapters.langchain import config, tokens
 from hymemory_adapters.langchain.calls import calls
-from hymemory_adapters.langchain.request import ChatRequest, chat_request, is_pydantic, with_extra_body
+from hymemory_adapters.langchain.request import ChatRequest, chat_request, with_extra_body
 from hymemory_adapters.langchain.result import PROVIDER, completion_of, named, one_chunk
 from hymemory_adapters.settings import WriterSettings
 
@@ -175,7 +177,7 @@ class ChatHyMemory(BaseChatOpenAI):  # type: ignore[misc]
         result = named(self._create_chat_result(completion_of(written, self.model_name)), written)
         if is_pydantic(request.answer) and request.response_format is not None:
             # Where langchain-openai's own parser looks for it.
-            parsed = request.answer.model_validate(written.value)
+            parsed = request.answer.model_validate_json(json.dumps(written.value))
             result.generations[0].message.additional_kwargs["parsed"] = parsed
         return result
 

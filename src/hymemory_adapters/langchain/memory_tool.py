@@ -12,9 +12,9 @@ from typing import Any
 
 from hymemory_adapters.core.problem import Problem, json_path
 from hymemory_adapters.core.request import Request
+from hymemory_adapters.core.structured import misfits
 from hymemory_adapters.core.tools import Answer, Tools, tool_contract
 from hymemory_adapters.core.write_call import Contract, OnLost, WriteCall
-from hymemory_adapters.langchain.structured import misfits
 
 _DEFAULT_NAME = "manage_memory"
 _SAYS = "a memory to persist across conversations.\nInclude the MEMORY ID"
@@ -56,7 +56,7 @@ def _recognise(request: Request) -> Contract | None:
             for problem in (
                 _wrong_arguments({"action": defaults[call.name], **call.arguments}, shown, index)
                 if call.name in names
-                else misfits(answer, call.arguments, ("tool_calls", index, "arguments"))
+                else misfits(answer, call.arguments, ("tool_calls", index, "arguments"), python=True)
             )
         ]
 

@@ -9,6 +9,7 @@ from typing import Any
 from langchain_core.utils.function_calling import convert_to_json_schema
 
 from hymemory_adapters.core.request import Request
+from hymemory_adapters.core.structured import AnswerFormat, is_pydantic
 from hymemory_adapters.core.wire import merged
 
 _NOT_SAMPLING = ("model", "messages", "stream", "tools", "tool_choice", "response_format", "extra_body")
@@ -62,14 +63,11 @@ def chat_request(payload: Mapping[str, Any], *, answer: Any = None, stage: str |
 
 def schema_format(answer: Any) -> dict[str, Any]:
     """Write what an answer must be as OpenAI's ``response_format``."""
-    schema = answer.model_json_schema() if is_pydantic(answer) else convert_to_json_schema(answer)
+    if is_pydantic(answer):
+        return AnswerFormat(answer)
+    schema = convert_to_json_schema(answer)
     name = str(schema.get("title") or "answer")
     return {"type": "json_schema", "json_schema": {"name": name, "schema": schema}}
-
-
-def is_pydantic(answer: Any) -> bool:
-    """Whether it is a class of pydantic 2."""
-    return isinstance(answer, type) and hasattr(answer, "model_json_schema")
 
 
 def with_extra_body(kwargs: Mapping[str, Any], own: Mapping[str, Any] | None) -> dict[str, Any]:
