@@ -151,7 +151,7 @@ def _pause(state: RetryCallState) -> float:
     return error.pause if isinstance(error, GoAround) else 0.0
 
 
-_GO_AROUND: dict[str, Any] = {"retry": retry_if_exception_type(GoAround), "wait": _pause, "reraise": True}
+_GO_AROUND: dict[str, Any] = {"retry": retry_if_exception_type(GoAround), "wait": _pause}
 
 
 def _result(exchange: Exchange) -> Written:

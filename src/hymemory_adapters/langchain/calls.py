@@ -6,6 +6,11 @@ trustcall's own tools, and the names of the nodes of its graph, which LangGraph 
 =============================  =======================================================================
 call                           source (langmem 0.0.30, trustcall 0.0.39)
 =============================  =======================================================================
+``langmem.thread``             ``langmem/knowledge/extraction.py`` ``create_thread_extractor``
+``langmem.reflect``            ``langmem/prompts`` ``gradient.py``, ``metaprompt.py``: thinks, recommends
+``langmem.prompt``             there: the new prompt
+``langmem.prompt_memory``      ``langmem/prompts/stateless.py``
+``langmem.classify``           ``langmem/prompts/optimization.py`` ``create_multi_prompt_optimizer``
 ``langmem.repair``             ``trustcall/_base.py`` ``_Patch``: a tool call that did not validate
 ``langmem.update``             ``trustcall/_base.py`` ``_ExtractUpdates``: with existing documents
 ``langmem.extract``            ``trustcall/_base.py`` ``_Extract``: without
@@ -17,8 +22,8 @@ call                           source (langmem 0.0.30, trustcall 0.0.39)
 ``langchain.entity_summary``   there, ``entity.py``
 =============================  =======================================================================
 
-``langchain.tools`` (any other request with tools) and ``langchain.structured`` write no memory, but are constrained,
-validated and asked again alike. Plain chat passes through.
+``langmem.search``, ``langchain.tools`` (any other request with tools) and ``langchain.structured`` write no memory,
+but are constrained, validated and asked again alike. Plain chat passes through.
 """
 
 from __future__ import annotations
@@ -29,12 +34,15 @@ from hymemory_adapters.core.lost import ConfigurationError
 from hymemory_adapters.core.problem import Problem
 from hymemory_adapters.core.request import Request
 from hymemory_adapters.core.structured import misfits
-from hymemory_adapters.core.tools import Answer, Tools, tool_contract
+from hymemory_adapters.core.tools import Answer, Tools
 from hymemory_adapters.core.write_call import Contract, OnLost, WriteCall
+from hymemory_adapters.langchain.answer_tool import agent_contract
 from hymemory_adapters.langchain.classic import classic_calls
-from hymemory_adapters.langchain.memory_tool import memory_tool_call
+from hymemory_adapters.langchain.memory_tool import memory_tool_call, search_call
+from hymemory_adapters.langchain.optimizers import optimizer_calls
 from hymemory_adapters.langchain.structured import structured_call
 from hymemory_adapters.langchain.summaries import summary_calls
+from hymemory_adapters.langchain.threads import thread_call
 from hymemory_adapters.langchain.trustcall import trustcall_calls
 
 
@@ -42,8 +50,11 @@ from hymemory_adapters.langchain.trustcall import trustcall_calls
 def calls() -> tuple[WriteCall, ...]:
     """Return the table: the rows of what is installed."""
     return (
+        thread_call(),
+        *optimizer_calls(),
         *trustcall_calls(),
         memory_tool_call(),
+        search_call(),
         *summary_calls(),
         *classic_calls(),
         _tools_call(),
@@ -70,7 +81,7 @@ def _any_tools(request: Request) -> Contract | None:
     tools = Tools.of(request, text=True)
     if tools is None:
         return None
-    answer = getattr(request, "answer", None)
+    answer = None if request.wants_json else getattr(request, "answer", None)
 
     def check(reply: Answer) -> list[Problem]:
         found = (
@@ -79,4 +90,4 @@ def _any_tools(request: Request) -> Contract | None:
         )
         return [problem for problems in found for problem in problems]
 
-    return tool_contract(request, tools, check=check)
+    return agent_contract(request, tools, check)

@@ -18,6 +18,7 @@ from pydantic import Field, SecretStr, model_validator
 from hymemory_adapters._version import __version__
 from hymemory_adapters.core.exchange import Written
 from hymemory_adapters.core.structured import is_pydantic
+from hymemory_adapters.core.tools import Answer
 from hymemory_adapters.core.writer import Writer
 from hymemory_adapters.langchain import config, tokens
 from hymemory_adapters.langchain.calls import calls
@@ -176,9 +177,12 @@ class ChatHyMemory(BaseChatOpenAI):  # type: ignore[misc]
     def _result(self, written: Written, request: ChatRequest) -> ChatResult:
         result = named(self._create_chat_result(completion_of(written, self.model_name)), written)
         if is_pydantic(request.answer) and request.response_format is not None:
-            # Where langchain-openai's own parser looks for it.
-            parsed = request.answer.model_validate_json(json.dumps(written.value))
-            result.generations[0].message.additional_kwargs["parsed"] = parsed
+            value = written.value
+            text = value.content if isinstance(value, Answer) else json.dumps(value)
+            if text:  # none where tools are called first
+                # Where langchain-openai's own parser looks for it.
+                parsed = request.answer.model_validate_json(text)
+                result.generations[0].message.additional_kwargs["parsed"] = parsed
         return result
 
     def _streamed(self, kwargs: Mapping[str, Any], stream_usage: bool | None) -> dict[str, Any]:

@@ -1,7 +1,11 @@
-"""LangMem's ``manage_memory`` in the hands of an agent (``langmem/knowledge/tools.py`` 0.0.30).
+"""LangMem's two tools (``langmem/knowledge/tools.py`` 0.0.30).
 
-The agent's own LLM is the writer then. The tool itself raises where action and id do not go together, which ends
-the agent's run or costs a turn, and puts a memory under whatever id it is given.
+``manage_memory`` is in the hands of an agent, whose own LLM is the writer then. The tool itself raises where action
+and id do not go together, which ends the agent's run or costs a turn, and puts a memory under whatever id it is given.
+
+``search_memory`` writes nothing. But what a store manager's ``query_model`` and ``create_memory_searcher`` do not
+find with it is written once more, or not known: an answer in words finds nothing, and an argument of another name
+ends in a ``TypeError`` of the store.
 """
 
 from __future__ import annotations
@@ -15,8 +19,10 @@ from hymemory_adapters.core.request import Request
 from hymemory_adapters.core.structured import misfits
 from hymemory_adapters.core.tools import Answer, Tools, tool_contract
 from hymemory_adapters.core.write_call import Contract, OnLost, WriteCall
+from hymemory_adapters.langchain.answer_tool import agent_contract
 
 _DEFAULT_NAME = "manage_memory"
+_SEARCH, _SEARCH_ARGUMENTS = "search_memory", ("query", "limit", "offset", "filter")
 _SAYS = "a memory to persist across conversations.\nInclude the MEMORY ID"
 
 _ARGUMENTS = {
@@ -47,7 +53,7 @@ def _recognise(request: Request) -> Contract | None:
     if tools is None or not names & {function["name"] for function in tools.functions}:
         return None
     shown = json.dumps(list(request.messages), ensure_ascii=False, default=str)
-    answer = getattr(request, "answer", None)
+    answer = None if request.wants_json else getattr(request, "answer", None)
 
     def check(reply: Answer) -> list[Problem]:
         return [
@@ -60,7 +66,41 @@ def _recognise(request: Request) -> Contract | None:
             )
         ]
 
+    return agent_contract(request, tools, check)
+
+
+def search_call() -> WriteCall:
+    """Build the row of a search that must be made; an agent's, which may be, is another tool among its tools."""
+    return WriteCall(
+        "langmem.search",
+        _search,
+        OnLost.RAISE,
+        summary="says what to search the memories for (query_model, create_memory_searcher)",
+        writes=False,
+    )
+
+
+def _search(request: Request) -> Contract | None:
+    tools = Tools.of(request) if {_function(tool).get("name") for tool in request.tools} == {_SEARCH} else None
+    if tools is None or not tools.at_least:
+        return None
+
+    def check(reply: Answer) -> list[Problem]:
+        return [
+            problem
+            for index, call in enumerate(reply.calls)
+            for problem in _wrong_search(call.arguments, ("tool_calls", index, "arguments"))
+        ]
+
     return tool_contract(request, tools, check=check)
+
+
+def _wrong_search(arguments: Mapping[str, Any], path: tuple[str | int, ...]) -> list[Problem]:
+    if not arguments.keys() <= set(_SEARCH_ARGUMENTS):
+        return [Problem("schema", f"may have {', '.join(_SEARCH_ARGUMENTS)} and nothing else", json_path(path))]
+    if not str(arguments.get("query") or "").strip():
+        return [Problem("blank", "must not be blank", json_path((*path, "query")))]
+    return []
 
 
 def _function(tool: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -45,7 +45,7 @@ _PATCHES: dict[str, Any] = {
 Path = tuple[str | int, ...]
 
 
-def _like(**tools: Mapping[str, Any]) -> Schema:
+def like(**tools: Mapping[str, Any]) -> Schema:
     """The schema of a typical reply, for people: the tools of a request say it exactly."""
     made = (
         {"name": name, "parameters": {"type": "object", "properties": properties, "required": list(properties)}}
@@ -66,7 +66,7 @@ def trustcall_calls() -> tuple[WriteCall, ...]:
             _repair,
             OnLost.RAISE,
             summary="patches a tool call of the reply before, which did not validate",
-            typical=_like(PatchFunctionErrors=_CHANGES),
+            typical=like(PatchFunctionErrors=_CHANGES),
             swallowed="trustcall hides errors of this call from the app, and drops the tool call that it is about.",
         ),
         WriteCall(
@@ -74,7 +74,7 @@ def trustcall_calls() -> tuple[WriteCall, ...]:
             _update,
             OnLost.EMPTY,
             summary="patches, removes and adds documents in the light of a conversation",
-            typical=_like(
+            typical=like(
                 PatchDoc={**_ID, "planned_edits": {"type": "string"}, "patches": _PATCHES},
                 Memory=_MEMORY,
                 RemoveDoc=_ID,
@@ -87,12 +87,13 @@ def trustcall_calls() -> tuple[WriteCall, ...]:
             _extract,
             OnLost.RAISE,
             summary="makes documents of what is worth remembering in a conversation",
-            typical=_like(Memory=_MEMORY),
+            typical=like(Memory=_MEMORY),
         ),
     )
 
 
-def _names(request: Request) -> set[str]:
+def tool_names(request: Request) -> set[str]:
+    """The names of a request's tools."""
     return {str((tool.get("function") or {}).get("name")) for tool in request.tools}
 
 
@@ -103,7 +104,7 @@ def _extract(request: Request) -> Contract | None:
     tools = Tools.of(request) if request.stage == "extract" else None
     if tools is None or not all(_as_pydantic_has_it(function) for function in tools.functions):
         return None
-    return tool_contract(request, tools, check=lambda answer: _each(answer, _blank))
+    return tool_contract(request, tools, check=lambda answer: each_call(answer, blank))
 
 
 def _as_pydantic_has_it(function: Mapping[str, Any]) -> bool:
@@ -112,12 +113,13 @@ def _as_pydantic_has_it(function: Mapping[str, Any]) -> bool:
     return "title" in parameters or "$defs" in parameters
 
 
-def _each(answer: Answer, check: Callable[[ToolCall, Path], Sequence[Problem]]) -> list[Problem]:
+def each_call(answer: Answer, check: Callable[[ToolCall, Path], Sequence[Problem]]) -> list[Problem]:
+    """What is wrong with each of an answer's calls."""
     checked = (check(call, ("tool_calls", index, "arguments")) for index, call in enumerate(answer.calls))
     return [problem for problems in checked for problem in problems]
 
 
-def _blank(call: ToolCall, path: Path) -> list[Problem]:
+def blank(call: ToolCall, path: Path) -> list[Problem]:
     """A document of nothing but blank strings."""
     texts = list(_texts(call.arguments))
     if not texts or any(text.strip() for text in texts):
@@ -137,7 +139,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _update(request: Request) -> Contract | None:
-    if not (request.stage == "extract_updates" or _names(request) & {_PATCH, _REMOVE}):
+    if not (request.stage == "extract_updates" or tool_names(request) & {_PATCH, _REMOVE}):
         return None
     tools = Tools.of(request)
     if tools is None:
@@ -151,10 +153,10 @@ def _update(request: Request) -> Contract | None:
     def check(answer: Answer) -> list[Problem]:
         def one_call(call: ToolCall, path: Path) -> Sequence[Problem]:
             if call.name not in (_PATCH, _REMOVE):
-                return _blank(call, path)
+                return blank(call, path)
             return _change(call, path, documents, schemas)
 
-        return _each(answer, one_call) or _twice(answer)
+        return each_call(answer, one_call) or _twice(answer)
 
     return tool_contract(request, tools, check=check, fallback=lambda _: Answer(()))
 
@@ -231,7 +233,7 @@ def _loosened(schema: Any) -> Any:
 
 
 def _repair(request: Request) -> Contract | None:
-    if _names(request) != {_FIX, _RENAME}:
+    if tool_names(request) != {_FIX, _RENAME}:
         return None
     read = Tools.of(request)
     if read is None:
@@ -251,7 +253,7 @@ def _repair(request: Request) -> Contract | None:
 
         if len({call.name for call in answer.calls}) != len(answer.calls):
             return [Problem("twice", "put all patches into one call", "$.tool_calls")]
-        return _each(answer, one_call)
+        return each_call(answer, one_call)
 
     return tool_contract(request, tools, check=check)
 
