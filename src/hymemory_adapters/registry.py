@@ -137,6 +137,8 @@ HOSTS: dict[str, Host] = {
             "langchain",
             installer="hymemory_adapters.langchain:install",
             calls="hymemory_adapters.langchain.calls:calls",
+            prompts="hymemory_adapters.langchain.prompts:typical",
+            drift="hymemory_adapters.langchain.sites:unknown_sites",
         ),
         _known(
             "llamaindex",

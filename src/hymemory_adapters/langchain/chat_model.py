@@ -23,7 +23,7 @@ from hymemory_adapters.core.writer import Writer
 from hymemory_adapters.langchain import config, tokens
 from hymemory_adapters.langchain.calls import calls
 from hymemory_adapters.langchain.request import ChatRequest, chat_request, with_extra_body
-from hymemory_adapters.langchain.result import PROVIDER, completion_of, named, one_chunk
+from hymemory_adapters.langchain.result import PROVIDER, completion, named, one_chunk
 from hymemory_adapters.settings import WriterSettings
 
 
@@ -175,7 +175,7 @@ class ChatHyMemory(BaseChatOpenAI):  # type: ignore[misc]
         return Writer("langchain", calls(), settings), chat_request(payload, answer=answer, stage=stage)
 
     def _result(self, written: Written, request: ChatRequest) -> ChatResult:
-        result = named(self._create_chat_result(completion_of(written, self.model_name)), written)
+        result = named(self._create_chat_result(completion(written, self.model_name)), written)
         if is_pydantic(request.answer) and request.response_format is not None:
             value = written.value
             text = value.content if isinstance(value, Answer) else json.dumps(value)

@@ -7,8 +7,8 @@ from typing import Any
 
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_openai.chat_models.base import BaseChatOpenAI
-from pydantic import ValidationError
 
+from hymemory_adapters import settings
 from hymemory_adapters.core.lost import ConfigurationError
 from hymemory_adapters.settings import FIELDS, WriterSettings, resolve
 from hymemory_adapters.writers import DEFAULT_WRITER
@@ -59,13 +59,13 @@ def read(values: Mapping[str, Any]) -> dict[str, Any]:
         block["max_tokens"] = fields["max_tokens"]
     if fields.get("max_retries") == 0:
         block.setdefault("retry_seconds", 0)  # how long is said in seconds here, and never is never
-    settings = changed(base, block) if base is not None else _resolved(block)
+    found = changed(base, block) if base is not None else _resolved(block)
     return fields | {
-        "settings": settings,
-        "model_name": settings.model,
-        "openai_api_base": settings.base_url,
-        "openai_api_key": settings.api_key,
-        "request_timeout": settings.timeout,
+        "settings": found,
+        "model_name": found.model,
+        "openai_api_base": found.base_url,
+        "openai_api_key": found.api_key,
+        "request_timeout": found.timeout,
     }
 
 
@@ -89,13 +89,4 @@ def changed(base: WriterSettings, block: Mapping[str, Any]) -> WriterSettings:
     Raises:
         ConfigurationError: a value is wrong.
     """
-    changes = {key: value for key, value in block.items() if value is not None and value != getattr(base, key)}
-    if not changes:
-        return base
-    sources = base.sources | dict.fromkeys(changes, "the constructor of ChatHyMemory")
-    try:
-        return WriterSettings(**{**dict(base), **changes, "sources": sources})
-    except ValidationError as error:
-        name = str(error.errors()[0]["loc"][0]) if error.errors()[0]["loc"] else next(iter(changes))
-        wanted = WriterSettings.model_fields[name].description
-        raise ConfigurationError(f"{name} in the constructor of ChatHyMemory must be {wanted}") from None
+    return settings.changed(base, block, where="the constructor of ChatHyMemory")

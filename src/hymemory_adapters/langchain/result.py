@@ -4,44 +4,22 @@ from __future__ import annotations
 
 import json
 from typing import Any
-from uuid import uuid4
 
 from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 
-from hymemory_adapters.core.armour import armoured
+from hymemory_adapters.core.completion import completion_of
 from hymemory_adapters.core.exchange import Written
-from hymemory_adapters.core.tools import Answer
 
 PROVIDER = "hymemory"
 
 
-def completion_of(written: Written, model: str) -> Any:
-    """Return a chat completion, as OpenAI would have sent it, with the answer in it.
-
-    Args:
-        written: what the request came to.
-        model: the model's name, where no answer says it.
-    """
-    sent = written.reply.completion if written.reply else None
+def completion(written: Written, model: str) -> Any:
+    """Return a chat completion: the server's own where the request passed through, else one with the answer in it."""
     if written.event is None:
-        return sent
-    told: dict[str, Any] = {} if sent is None else sent.model_dump(warnings=False)
-    message: dict[str, Any] = {"role": "assistant", "content": _content(written.value)}
-    if isinstance(written.value, Answer) and written.value.calls:
-        message["tool_calls"] = [_tool_call(call.name, call.arguments) for call in written.value.calls]
-    finish_reason = "tool_calls" if message.get("tool_calls") else "stop"
-    return {"model": model, **told, "choices": [{"index": 0, "message": message, "finish_reason": finish_reason}]}
-
-
-def _content(value: Any) -> str:
-    return value.content if isinstance(value, Answer) else armoured(value)
-
-
-def _tool_call(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    function = {"name": name, "arguments": json.dumps(arguments, ensure_ascii=False)}
-    return {"id": f"call_{uuid4().hex}", "type": "function", "function": function}
+        return written.reply.completion if written.reply else None
+    return completion_of(written, model)
 
 
 def named(result: ChatResult, written: Written) -> ChatResult:

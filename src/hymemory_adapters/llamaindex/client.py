@@ -6,15 +6,13 @@ has it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
-from uuid import uuid4
 
+from hymemory_adapters.core.completion import completion_of
 from hymemory_adapters.core.exchange import Written
 from hymemory_adapters.core.request import Request
 from hymemory_adapters.core.structured import AnswerFormat, is_pydantic
-from hymemory_adapters.core.tools import Answer
 from hymemory_adapters.core.writer import Writer
 from hymemory_adapters.llamaindex.calls import calls
 from hymemory_adapters.settings import WriterSettings, changed
@@ -35,7 +33,7 @@ class Client:
         """Do one chat request: return a completion, or with ``stream`` the chunks of one."""
         writer, request, recognised = _asked(self._settings, body)
         if recognised:
-            made = completion_of(writer.write(request), writer.settings.model)
+            made = _completion(writer.write(request), writer.settings.model)
             return iter([_as_chunk(made)]) if body.get("stream") else made
         return writer.stream(request) if body.get("stream") else _passed(writer.write(request))
 
@@ -51,7 +49,7 @@ class AsyncClient:
         """Do one chat request: like :meth:`Client.create`."""
         writer, request, recognised = _asked(self._settings, body)
         if recognised:
-            made = completion_of(await writer.awrite(request), writer.settings.model)
+            made = _completion(await writer.awrite(request), writer.settings.model)
             return _one(_as_chunk(made)) if body.get("stream") else made
         return writer.astream(request) if body.get("stream") else _passed(await writer.awrite(request))
 
@@ -103,32 +101,11 @@ def _plain(message: Mapping[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def completion_of(written: Written, model: str) -> Any:
-    """Build a completion with the answer in it, and the server's own beside it: its id, its count of tokens.
-
-    Args:
-        written: what the call came to.
-        model: the model's name, where no answer says it.
-    """
+def _completion(written: Written, model: str) -> Any:
     from openai.types.chat import ChatCompletion
 
-    sent = written.reply.completion if written.reply else None
-    told: dict[str, Any] = {"id": "hymemory", "created": 0, "model": model, "object": "chat.completion"}
-    if sent is not None:
-        told |= {key: value for key, value in sent.model_dump(warnings=False).items() if value is not None}
-    message: dict[str, Any] = {"role": "assistant", "content": written.value}
-    if isinstance(written.value, Answer):
-        calls = [_tool_call(call.name, call.arguments) for call in written.value.calls]
-        message = {"role": "assistant", "content": written.value.content or None, "tool_calls": calls or None}
-    reason = "tool_calls" if message.get("tool_calls") else "stop"
-    choice = {"index": 0, "message": message, "finish_reason": reason, "logprobs": None}
     # Not validated: servers leave out what openai's classes require.
-    return ChatCompletion.construct(None, **{**told, "choices": [choice]})
-
-
-def _tool_call(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    function = {"name": name, "arguments": json.dumps(arguments, ensure_ascii=False)}
-    return {"id": f"call_{uuid4().hex}", "type": "function", "function": function}
+    return ChatCompletion.construct(None, **completion_of(written, model))
 
 
 def _as_chunk(completion: Any) -> Any:
