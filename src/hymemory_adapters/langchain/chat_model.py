@@ -11,7 +11,7 @@ from langchain_core.language_models import LanguageModelInput
 from langchain_core.language_models.chat_models import LangSmithParams
 from langchain_core.messages import AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
-from langchain_core.runnables import Runnable
+from langchain_core.runnables import Runnable, ensure_config
 from langchain_openai.chat_models.base import BaseChatOpenAI
 from pydantic import Field, SecretStr, model_validator
 
@@ -168,7 +168,9 @@ class ChatHyMemory(BaseChatOpenAI):  # type: ignore[misc]
         kwargs = with_extra_body(kwargs, self.extra_body)
         answer = kwargs.pop("answer", None)
         payload = self._get_request_payload(messages, stop=stop, **kwargs)
-        stage = (getattr(run_manager, "metadata", None) or {}).get("langgraph_node")
+        # Where LangChain streams on its own, it hands over no run manager.
+        metadata = ensure_config().get("metadata", {}) | (getattr(run_manager, "metadata", None) or {})
+        stage = metadata.get("langgraph_node")
         changes = {"model": payload.get("model"), "timeout": payload.pop("timeout", None)}
         settings = config.changed(self.settings, changes)
         # Made anew for each request: it is nothing but these three, so the model may be copied and pickled.

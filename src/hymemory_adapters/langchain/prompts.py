@@ -15,8 +15,10 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from pydantic import PrivateAttr
 
 from hymemory_adapters.core.request import Message
+from hymemory_adapters.core.write_call import Contract
 from hymemory_adapters.langchain.chat_model import ChatHyMemory
 from hymemory_adapters.langchain.installed import spec_of
+from hymemory_adapters.langchain.request import ChatRequest
 from hymemory_adapters.settings import resolve
 
 _SAID: list[BaseMessage] = [
@@ -29,14 +31,14 @@ _MEMORIES = ("Lives in Oslo", "Likes tea", "Has a dog", "Is training for a half 
 
 
 class Notes(ChatHyMemory):
-    """A chat model that sends nothing: it notes what it would have sent, by call, and has nothing to say."""
+    """A chat model that sends nothing: it notes what it is asked, by call, and has nothing to say."""
 
-    _sent: dict[str, Sequence[Message]] = PrivateAttr(default_factory=dict)
+    _asked_for: dict[str, tuple[ChatRequest, Contract]] = PrivateAttr(default_factory=dict)
 
     @property
-    def sent(self) -> Mapping[str, Sequence[Message]]:
-        """The messages on the wire, by call."""
-        return self._sent
+    def asked_for(self) -> Mapping[str, tuple[ChatRequest, Contract]]:
+        """The last request of each call, and its contract."""
+        return self._asked_for
 
     def _generate(
         self,
@@ -48,7 +50,7 @@ class Notes(ChatHyMemory):
         writer, request = self._asked(messages, stop, run_manager, kwargs)
         if found := writer.recognise(request):
             call, contract = found
-            self._sent[call.name] = contract.asked(request).messages
+            self._asked_for[call.name] = request, contract
         return ChatResult(generations=[ChatGeneration(message=AIMessage("nothing"))])
 
 
@@ -61,7 +63,7 @@ def typical() -> Mapping[str, Sequence[Message]]:
         if spec_of(_MIDDLEWARE):
             prompt = import_module(_MIDDLEWARE).DEFAULT_SUMMARY_PROMPT
             notes.invoke(prompt.format(messages=get_buffer_string(_SAID)))
-    return notes.sent
+    return {name: contract.asked(request).messages for name, (request, contract) in notes.asked_for.items()}
 
 
 def _langmem(notes: Notes) -> None:
