@@ -195,7 +195,7 @@ def examples(session: nox.Session) -> None:
 @nox.session
 def hook(session: nox.Session) -> None:
     """A fresh process with the wheel installed and no import line."""
-    install(session, "mem0")
+    install(session, "mem0,langchain", *host_tools("langchain"))
     pytest(session, "tests/wheel")
 
 
