@@ -95,9 +95,10 @@ def requirements(host: str, version: str) -> list[str]:
     return [f"{HOSTS[host]['distribution']}=={version}", *TESTED[host][version].get("pins", ())]
 
 
-def host_tools(host: str) -> list[str]:
-    """What the tests of a host need beside it."""
-    return list(nox.project.dependency_groups(PYPROJECT, *(group for group in GROUPS if group == f"test-{host}")))
+def host_tools(host: str, version: str) -> list[str]:
+    """What the tests of a host need beside it, and those of a major version of it."""
+    groups = (f"test-{host}", f"test-{host}-{version.partition('.')[0]}")
+    return list(nox.project.dependency_groups(PYPROJECT, *(group for group in groups if group in GROUPS)))
 
 
 def pytest(session: nox.Session, *paths: str) -> None:
@@ -150,7 +151,7 @@ def _host_session(host: str) -> None:
     @_on_its_python([(host, version) for version in TESTED[host]], "{version}")
     def scripted(session: nox.Session, host: str, version: str) -> None:
         """Every write call of the host, through its own API and its store."""
-        install_host(session, host, version, *host_tools(host))
+        install_host(session, host, version, *host_tools(host, version))
         pytest(session, f"tests/{host}")
 
 
@@ -162,7 +163,7 @@ for _host in TESTED:
 @_on_its_python(MATRIX, "{host}-{version}")
 def cassettes(session: nox.Session, host: str, version: str) -> None:
     """What a real vLLM answered to each write call, played to each major version of the openai client."""
-    install_host(session, host, version, *host_tools(host), *CASSETTES)
+    install_host(session, host, version, *host_tools(host, version), *CASSETTES)
     pytest(session, "tests/cassettes")
     for client in [] if (host, version[:2]) == ("mem0", "0.") else OLDER_CLIENTS:  # Mem0 0.1 pins openai 1
         session.install(f"openai=={client}")
@@ -195,7 +196,7 @@ def examples(session: nox.Session) -> None:
 @nox.session
 def hook(session: nox.Session) -> None:
     """A fresh process with the wheel installed and no import line."""
-    install(session, "mem0,langchain", *host_tools("langchain"))
+    install(session, "mem0,langchain", *host_tools("langchain", "1"))
     pytest(session, "tests/wheel")
 
 
@@ -203,8 +204,8 @@ def hook(session: nox.Session) -> None:
 def live(session: nox.Session) -> None:
     """Every write call against a real vLLM on the CPU, or against the server that HYMEMORY_BASE_URL names."""
     if os.environ.get("HYMEMORY_BASE_URL"):
-        for host in TESTED:
-            install(session, host, *host_tools(host))
+        for host, versions in TESTED.items():
+            install(session, host, *host_tools(host, next(reversed(versions))))
             pytest(session, "tests/live")
         return
     _install_vllm(session)
@@ -251,7 +252,7 @@ def _live_client(session: nox.Session, host: str, version: str, tools: list[str]
     if uv := shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"):
         pip = [uv, "pip", "install", "-q", "--python", python]  # seconds instead of a minute
     session.run("python", "-m", "venv", "--clear", str(folder))
-    session.run(*pip, target, *requirements(host, version), *host_tools(host), *tools, external=True)
+    session.run(*pip, target, *requirements(host, version), *host_tools(host, version), *tools, external=True)
     return python
 
 
