@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from typing import Any
 
 import pytest
 
+from tests.support.coroutines import pytest_pyfunc_call
 from tests.support.scripted import Fail, ScriptedEndpoint
+
+__all__ = ["pytest_pyfunc_call"]
 
 if find_spec("langchain_openai") is None:  # the lane without hosts, or with others
     collect_ignore_glob = ["test_*.py"]
@@ -19,16 +20,6 @@ elif find_spec("langmem") is None:  # the lanes that test the registry alone
     collect_ignore_glob = [f"test_{name}.py" for name in needs_langmem]
 
 NO_PARSER = '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run the coroutines of LangChain's standard tests, without a plugin."""
-    if not inspect.iscoroutinefunction(pyfuncitem.obj):
-        return None
-    wanted = pyfuncitem._fixtureinfo.argnames
-    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in wanted}))
-    return True
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,9 @@ import pytest
 
 from tests.live.server import LIVE
 from tests.live.tap import Tap
+from tests.support.coroutines import pytest_pyfunc_call
+
+__all__ = ["pytest_pyfunc_call"]
 
 
 @pytest.fixture
