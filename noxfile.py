@@ -151,8 +151,9 @@ def _host_session(host: str) -> None:
     @_on_its_python([(host, version) for version in TESTED[host]], "{version}")
     def scripted(session: nox.Session, host: str, version: str) -> None:
         """Every write call of the host, through its own API and its store."""
-        install_host(session, host, version, *host_tools(host, version))
-        pytest(session, f"tests/{host}")
+        install(session, f"{host},cli", *requirements(host, version), *host_tools(host, version))
+        doctor = ROOT / "tests" / "cli" / f"test_doctor_{host}.py"
+        pytest(session, f"tests/{host}", *([str(doctor)] if doctor.exists() else []))
 
 
 for _host in TESTED:
@@ -183,7 +184,7 @@ def cli(session: nox.Session) -> None:
     install(session, "cli")
     pytest(session, "tests/cli")
     install(session, "cli,mem0")
-    pytest(session, "tests/cli/test_doctor_mem0.py", "tests/cli/test_commands.py")
+    pytest(session, "tests/cli/test_commands.py")
 
 
 @nox.session(python="3.12")
@@ -198,6 +199,13 @@ def hook(session: nox.Session) -> None:
     """A fresh process with the wheel installed and no import line."""
     install(session, "mem0,langchain", *host_tools("langchain", "1"))
     pytest(session, "tests/wheel")
+
+
+@nox.session(python="3.12")
+def bench(session: nox.Session) -> None:
+    """What the adapters cost, beside Mem0's stock provider and the bare client: no test, see bench/README.md."""
+    install_host(session, "mem0", next(reversed(TESTED["mem0"])))
+    session.run("python", "bench/run.py", *session.posargs, env={"PYTHONPATH": ""})
 
 
 @nox.session(python="3.11", venv_backend="venv")

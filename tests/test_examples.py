@@ -204,3 +204,73 @@ def test_llamaindex_hears_of_a_lost_write(run: Run) -> None:
     assert done.returncode == 1
     assert "mem0.additive: none of 3 replies" in done.stderr
     assert "What the agent is told" not in done.stdout
+
+
+# -- LangChain and LangMem -----------------------------------------------------------------------------
+
+in_langchain = pytest.mark.skipif(
+    _major("langchain") < 1 or _major("langmem") < 0, reason="needs LangChain 1 and LangMem"
+)
+LANGCHAIN = "import runpy; runpy.run_path(sys.path[0] + '/langchain_memory.py', run_name='__main__')"
+
+DIRECTLY = {"NO_PROXY": "127.0.0.1"}
+
+
+def _told(stderr: str) -> str:
+    """Without what Python warns of, which is LangGraph's."""
+    return "".join(line for line in stderr.splitlines() if "Warning" not in line and not line.startswith("  "))
+
+
+@in_langchain
+def test_langchain_plays_without_a_model(run: Run, tmp_path: Path) -> None:
+    done = run(LANGCHAIN)
+    assert (done.returncode, _told(done.stderr)) == (0, "")
+    assert "written by hand" in done.stdout.splitlines()[0]
+
+    parts = _sections(done.stdout)
+    assert "refused" not in parts["Conversation 1: Ana introduces herself"]
+    second = parts["Conversation 2: an update and a contradiction"]
+    told = ("reply 1 refused: $.tool_calls[0].arguments.json_doc_id: must be one of", "reply 2 taken")
+    assert sorted(told, key=second.index) == list(told)
+    store = parts["The store now"]
+    for memory in ("lives in Porto", "teaches the cello", "allergic to hazelnuts and not to peanuts"):
+        assert memory in store
+    assert store.count("memory ") == 3, "changed, not written once more"
+    agent = parts["The agent is asked"]
+    assert "result created memory" in agent
+    found = agent.partition("calls search_memory")[2]
+    assert found.index("found Ana has a daughter named Inês") < found.index("found Ana has moved from Lisbon")
+    assert "Inês turns nine on 3 May" in parts["The store at the end"]
+    assert list(tmp_path.iterdir()) == []
+
+
+@in_langchain
+def test_langchain_uses_the_users_model(run: Run) -> None:
+    def answer(body: dict[str, Any]) -> str:
+        asked = json.dumps(body["messages"])
+        if "- manage_memory:" in asked:
+            return json.dumps({"content": "I see.", "tool_calls": []})
+        made = {"name": "Memory", "arguments": {"content": f"Ana {{bakes}} {len(asked)}"}}
+        return json.dumps({"tool_calls": [made]})
+
+    with ScriptedEndpoint(answer, models=["mine"]) as endpoint:
+        done = run(LANGCHAIN, HYMEMORY_BASE_URL=endpoint.url, HYMEMORY_MODEL="mine", HYMEMORY_API_KEY="k-1", **DIRECTLY)
+    assert (done.returncode, _told(done.stderr)) == (0, "")
+    assert done.stdout.splitlines()[0] == f"The model at {endpoint.url} writes."
+    assert [chat.body["model"] for chat in endpoint.chats] == ["mine"] * 4
+    assert {chat.headers["authorization"] for chat in endpoint.chats} == {"Bearer k-1"}
+    assert _sections(done.stdout)["The store at the end"].count("Ana {bakes}") == 2
+    assert "by hand" not in done.stdout
+
+
+@in_langchain
+@pytest.mark.parametrize("first", [(), ('{"tool_calls": [{"name": "Memory", "arguments": {"content": "Ana"}}]}',)])
+def test_langchain_hears_of_a_lost_write(run: Run, first: tuple[str, ...]) -> None:
+    """Of the second conversation's, too, which LangMem hides."""
+    with ScriptedEndpoint(*first, "no JSON") as endpoint:
+        done = run(LANGCHAIN, HYMEMORY_BASE_URL=endpoint.url, **DIRECTLY)
+    assert done.returncode == 1
+    assert "reply 3    refused" in done.stdout
+    assert "The store now" not in done.stdout
+    assert "not stored" in done.stderr
+    assert "Traceback" not in done.stderr

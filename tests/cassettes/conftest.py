@@ -84,7 +84,7 @@ def folder(host: str, version: str) -> str:
 def vcr_cassette_dir(request: pytest.FixtureRequest) -> str:
     if "row" not in request.fixturenames:
         return str(ROOT)  # no write is played
-    host = request.node.callspec.params["row"].call.partition(".")[0]
+    host = request.node.callspec.params["row"].host
     return str(ROOT / folder(host, version(HOSTS[host]["distribution"])))
 
 

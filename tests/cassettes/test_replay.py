@@ -32,7 +32,7 @@ def test_a_recorded_write(row: Row, vcr: Any, heard: list[WriteEvent]) -> None:
     assert event.attempts[-1].finish_reason == "stop"
     assert row.items is not None
     items = row.items(row.value(given))
-    assert items
+    assert items or row.quiet
     assert all(row.item_keys <= set(item) for item in items if row.item_keys)
 
     sent = [json.loads(request.body) for request in vcr.requests if request.path.endswith("/chat/completions")]

@@ -161,7 +161,7 @@ def _instance(schema: dict[str, Any]) -> Any:
         return schema["enum"][0]
     if schema.get("type") == "object":
         return {name: _instance(schema["properties"][name]) for name in schema.get("required", ())}
-    return {"array": [], "string": "x"}[schema["type"]]
+    return {"array": [], "string": "x", "boolean": True}[schema["type"]]
 
 
 # -- a host's row, as a framework that comes later adds one ----------------------------------------

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 import hymemory_adapters
-from hymemory_adapters import EndpointError, MalformedWriteError, WriterSettings, write_context
+from hymemory_adapters import EndpointError, MalformedWriteError, WriterSettings, on_write, write_context
 from hymemory_adapters.core import lost
 from hymemory_adapters.core.events import Attempt, WriteEvent
 from hymemory_adapters.core.lost import Journal
@@ -230,21 +230,26 @@ def test_the_hosts_own_repeat_of_a_lost_write_is_no_second_line(journal: Path) -
     assert len(_lines(journal)) == 1
 
 
-@pytest.mark.parametrize(("swallowed", "kept"), [("It hides errors.", False), ("It hides errors.", True), ("", False)])
-def test_a_host_that_hides_losses_is_told_of_once_where_no_journal_keeps_them(
-    swallowed: str, kept: bool, journal: Path, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(
+    ("swallowed", "heard_by"),
+    [("It hides errors.", ""), ("It hides errors.", "journal"), ("It hides errors.", "subscriber"), ("", "")],
+)
+def test_a_host_that_hides_losses_is_told_of_once_where_nobody_hears_of_them(
+    swallowed: str, heard_by: str, journal: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    if heard_by == "subscriber":
+        on_write(lambda _: None)
     with ScriptedEndpoint('{"facts": []}') as endpoint:
         known = _writer(endpoint.url, journal)
         rows = [
             replace(known.calls[0], name=f"host.{name}", recognise=partial(_only, name), swallowed=swallowed)
             for name in ("one", "two")
         ]
-        settings = known.settings if kept else known.settings.model_copy(update={"journal": None})
+        settings = known.settings.model_copy(update={} if heard_by == "journal" else {"journal": None})
         for name in ("one", "one", "two"):
             Writer("host", rows, settings).write(Request([{"role": "user", "content": name}]))
     told = [message for _, level, message in caplog.record_tuples if level >= logging.WARNING]
-    assert len(told) == (2 if swallowed and not kept else 0)
+    assert len(told) == (2 if swallowed and not heard_by else 0)
     for name, message in zip(("one", "two"), told, strict=False):
         assert message.startswith(f"host.{name}: {swallowed}")
         assert "HYMEMORY_JOURNAL" in message

@@ -13,9 +13,10 @@ import pytest
 
 from hymemory_adapters import EndpointError
 from hymemory_adapters.core import endpoint as endpoints
+from hymemory_adapters.core import events
 from hymemory_adapters.core.request import Request
 from hymemory_adapters.core.writer import Writer
-from tests.support.calls import writer_at
+from tests.support.calls import ask, writer_at
 from tests.support.scripted import Drop, Fail, Say, ScriptedEndpoint
 
 WORDS = "One two three four."
@@ -155,3 +156,11 @@ def test_the_connection_is_closed_when_the_app_stops() -> None:
     with ScriptedEndpoint("word " * 200_000) as endpoint:
         assert len(in_a_thread(writer_at(endpoint), 3)) == 3
         assert soon(lambda: endpoint.streams_cut == 1)
+
+
+def test_what_is_streamed_is_no_write_call(heard: list[events.WriteEvent]) -> None:
+    """Even where a row would recognise it: the app reads chunks, which nobody can validate."""
+    with ScriptedEndpoint(WORDS) as endpoint, closing(writer_at(endpoint).stream(ask())) as chunks:  # type: ignore[type-var]
+        assert text(list(chunks)) == WORDS
+        assert "response_format" not in endpoint.chats[0].body
+    assert heard == []

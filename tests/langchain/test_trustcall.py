@@ -12,7 +12,7 @@ from langmem import create_memory_manager
 from pydantic import BaseModel, field_validator
 from trustcall import create_extractor
 
-from hymemory_adapters.core.events import WriteEvent
+from hymemory_adapters.core.events import WriteEvent, on_write
 from tests.langchain.host import OLD, SAID, Run, both_ways, fix, in_a_thread, memory, patch, replace, reply, texts
 from tests.support.scripted import ScriptedEndpoint
 
@@ -223,6 +223,15 @@ def test_a_hidden_loss_is_warned_of_once_where_no_journal_is(
         create_memory_manager(model).invoke({"messages": SAID, "existing": existing})
     warned = [record.getMessage() for record in caplog.records if "HYMEMORY_JOURNAL" in record.getMessage()]
     assert len(warned) == (1 if existing else 0), "extract raises what it cannot do"
+
+
+def test_who_hears_of_losses_is_not_warned(
+    model: Any, endpoint: ScriptedEndpoint, caplog: pytest.LogCaptureFixture
+) -> None:
+    on_write(lambda event: None)
+    endpoint.play(reply(TEA))
+    create_memory_manager(model).invoke({"messages": SAID, "existing": [OLD]})
+    assert not [record for record in caplog.records if "HYMEMORY_JOURNAL" in record.getMessage()]
 
 
 def test_the_message_of_a_lost_update_says_so(

@@ -16,7 +16,9 @@ TALK = "I moved to Pune, and I drink black coffee every morning."
 FACTS = ("Moved to Pune", "Drinks black coffee every morning")
 KNOWN = tuple(f"Note {number}: {text}" for number in range(4) for text in ("Lives in Oslo", "Likes tea", "Has a dog"))
 
-OF_FORM_NO_SCHEMA_CAN_SAY = frozenset({"left_out", "same_id", "wrong_id", "blank", "too_many"})
+OF_FORM_NO_SCHEMA_CAN_SAY = frozenset(
+    {"left_out", "same_id", "wrong_id", "blank", "too_many", "unknown_id", "patch", "twice"}
+)
 """Problems that a model which writes noise may have with a reply that obeys its schema."""
 
 
@@ -32,6 +34,8 @@ class Row:
         items: the list in a reply's value that the host reads; ``None`` where the reply is free text.
         item_keys: what the host reads in each item of it; none where an item is a string.
         keeps: texts that the host gets although the call is lost; none where it gets an exception.
+        quiet: whether nothing is what the host gets when the call is lost: no exception, and no items. A reply names
+            an id then, which noise does not hit.
         value: the reply's value, from what the host gets.
         tools: the tools of the call, which are told behind the host's system message; ``None`` where it has none.
     """
@@ -43,8 +47,15 @@ class Row:
     items: Callable[[Any], list[Any]] | None = None
     item_keys: frozenset[str] = frozenset()
     keeps: Callable[[str], Sequence[str]] = lambda text: ()
+    quiet: bool = False
     value: Callable[[Any], Any] = json.loads
     tools: Tools | None = None
+
+    @property
+    def host(self) -> str:
+        """The host's name; LangMem is one of LangChain's packages."""
+        name = self.call.partition(".")[0]
+        return "langchain" if name == "langmem" else name
 
     def sent(self, text: str) -> Messages:
         """The messages that go out for a text: the host's own, and behind its system message what tools there are."""

@@ -6,21 +6,15 @@ These tests need the wheel installed (``nox -s hook``): from a source tree no .p
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-import sysconfig
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.scripted import ScriptedEndpoint
+from tests.wheel.process import SITE, needs_wheel, run
 
-SITE = Path(sysconfig.get_paths()["purelib"])
-pytestmark = pytest.mark.skipif(
-    not (SITE / "hymemory_adapters.pth").exists(), reason="the wheel is not installed: run nox -s hook"
-)
+pytestmark = needs_wheel
 pytest.importorskip("mem0")
 
 APP = """
@@ -44,14 +38,6 @@ result = memory.add("I drink tea", user_id="ann")
 print(json.dumps([item["memory"] for item in result["results"]]))
 memory.vector_store.client.close()
 """
-
-
-def run(code: str, tmp_path: Path, **env: str) -> subprocess.CompletedProcess[str]:
-    clean = {key: value for key, value in os.environ.items() if not key.startswith(("HYMEMORY_", "PYTHONPATH"))}
-    clean |= {"MEM0_TELEMETRY": "False", "MEM0_DIR": str(tmp_path / "mem0"), **env}
-    return subprocess.run(
-        [sys.executable, "-c", code], env=clean, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
-    )
 
 
 def app(llm: dict[str, Any]) -> str:

@@ -109,6 +109,11 @@ def on_write(subscriber: Subscriber) -> Callable[[], None]:
     return unsubscribe
 
 
+def has_subscribers() -> bool:
+    """Whether anybody hears of write events."""
+    return bool(_subscribers)
+
+
 @contextlib.contextmanager
 def write_context(*, user: str | None = None, request: str | None = None) -> Iterator[None]:
     """Say whose write this is: it stands in the events and journal lines of the calls inside.

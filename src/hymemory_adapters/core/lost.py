@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hymemory_adapters.core.events import Attempt, WriteEvent, log, say_once
+from hymemory_adapters.core.events import Attempt, WriteEvent, has_subscribers, log, say_once
 
 try:
     import fcntl
@@ -146,7 +146,9 @@ class Journal:
 
 
 def warn_if_unheard(call: str, swallowed: str) -> None:
-    """Say once that a host hides lost writes and no journal is there to keep them."""
+    """Say once that a host hides lost writes and no journal is there to keep them, unless somebody subscribed."""
+    if has_subscribers():
+        return
     message = f"{call}: {swallowed} Set HYMEMORY_JOURNAL to a file to keep what is lost, or subscribe with on_write."
     say_once(f"unheard:{call}", message)
 
