@@ -103,23 +103,6 @@ def test_a_pause_holds_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
         asyncio.run(main())
 
 
-def test_one_writer_in_many_loops_keeps_none_of_them(heard: list[events.WriteEvent]) -> None:
-    loops: list[weakref.ref[asyncio.AbstractEventLoop]] = []
-
-    async def once(text: str) -> None:
-        loops.append(weakref.ref(asyncio.get_running_loop()))
-        await writer.awrite(ask(text=text))
-        await writer.awrite(ask(text=text))
-
-    with ScriptedEndpoint(GOOD) as endpoint:
-        writer = writer_at(endpoint)
-        for i in range(5):
-            asyncio.run(once(f"loop {i}"))
-        gc.collect()
-        assert [loop() for loop in loops] == [None] * 5, "and with each its open connection"
-    assert len(heard) == 10
-
-
 # -- copies and forks -------------------------------------------------------------------------------
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import Callable
 from contextlib import aclosing, closing
 from typing import Any
@@ -16,7 +15,7 @@ from hymemory_adapters.core import endpoint as endpoints
 from hymemory_adapters.core import events
 from hymemory_adapters.core.request import Request
 from hymemory_adapters.core.writer import Writer
-from tests.support.calls import ask, writer_at
+from tests.support.calls import ask, soon, writer_at
 from tests.support.scripted import Drop, Fail, Say, ScriptedEndpoint
 
 WORDS = "One two three four."
@@ -52,15 +51,6 @@ def in_a_loop(writer: Writer, take: int | None = None) -> list[Any]:
 
 both_ways = pytest.mark.parametrize("stream", [in_a_thread, in_a_loop], ids=["stream", "astream"])
 Stream = Callable[..., list[Any]]
-
-
-def soon(true: Callable[[], bool]) -> bool:
-    """Wait until something is true, ten seconds at most."""
-    for _ in range(1000):
-        if true():
-            return True
-        time.sleep(0.01)
-    return False
 
 
 def text(chunks: list[Any]) -> str:

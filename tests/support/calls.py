@@ -6,6 +6,7 @@ Everything is a plain function at module level: a writer with this table can be 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -81,6 +82,15 @@ def writer_at(endpoint: ScriptedEndpoint | str, **settings: Any) -> Writer:
     """A writer of the made-up host for an endpoint."""
     url = endpoint if isinstance(endpoint, str) else endpoint.url
     return Writer("demo", CALLS, WriterSettings(base_url=url, **settings))
+
+
+def soon(true: Callable[[], bool]) -> bool:
+    """Wait until something is true, ten seconds at most."""
+    for _ in range(1000):
+        if true():
+            return True
+        time.sleep(0.01)
+    return False
 
 
 Write = Callable[[Writer, Request], Written]

@@ -107,6 +107,8 @@ class ScriptedEndpoint:
         self.streams_cut = 0
         """Streams that the client closed before they ended."""
         self.at_once = self.most_at_once = 0
+        self.connections = self.connections_open = 0
+        """How many there have been, and how many neither side has closed."""
         self._lock = threading.Lock()
         self._server = _Server(("127.0.0.1", 0), _Handler)
         self._server.owner = self
@@ -149,6 +151,17 @@ class _Server(ThreadingHTTPServer):
     owner: ScriptedEndpoint
     daemon_threads = True
     request_queue_size = 256
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        with self.owner._lock:
+            self.owner.connections += 1
+            self.owner.connections_open += 1
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        with self.owner._lock:
+            self.owner.connections_open -= 1
+        super().shutdown_request(request)
 
 
 class _Handler(BaseHTTPRequestHandler):

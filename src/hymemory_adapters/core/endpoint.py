@@ -1,4 +1,4 @@
-"""One server and key: its OpenAI clients, what is known of it, and which constraint it takes."""
+"""One server and key: what is sent to it, what is known of it, and which constraint it takes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
+from hymemory_adapters.core.clients import Clients
 from hymemory_adapters.core.events import say_once
 from hymemory_adapters.core.gate import Gate
 from hymemory_adapters.core.lost import JustLost
@@ -19,8 +19,6 @@ from hymemory_adapters.core.schema import Schema
 from hymemory_adapters.core.wire import FORMS, chat_body, extra_body
 
 if TYPE_CHECKING:
-    import asyncio
-
     from hymemory_adapters.settings import WriterSettings
 
 CONNECT_SECONDS = 5.0
@@ -28,7 +26,6 @@ DOWN_SECONDS = 2.0
 """After a refused connection, how long calls fail at once instead of finding out for themselves."""
 
 SHORTEST_SECRET = 4  # a shorter one would take harmless words out of messages
-NO_KEY = "EMPTY"  # what vLLM's own examples send; the SDK insists on some key
 
 Operation = Callable[[Any], Any]
 """One request: takes an OpenAI or AsyncOpenAI client, returns its answer or the coroutine for it."""
@@ -73,9 +70,7 @@ class Endpoint:
         self._form: str = settings.form
         self._refused: dict[str, str] = {}
         self._down_until = 0.0
-        self._lock = threading.Lock()
-        self._client: Any = None
-        self._async_clients: WeakKeyDictionary[asyncio.AbstractEventLoop, Any] = WeakKeyDictionary()
+        self._clients = Clients(settings)
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -118,12 +113,12 @@ class Endpoint:
     def send_now(self, operation: Operation) -> Any:
         """Do one request from a thread that holds a place."""
         with only_known_errors():
-            return operation(self._sync_client())
+            return operation(self._clients.for_threads())
 
     async def asend_now(self, operation: Operation) -> Any:
         """Do one request from a coroutine that holds a place."""
         with only_known_errors():
-            return await operation(self._async_client())
+            return await operation(await self._clients.for_this_loop())
 
     def chat(
         self,
@@ -213,54 +208,6 @@ class Endpoint:
     def is_down(self) -> bool:
         """Whether a connection was refused a moment ago."""
         return time.monotonic() < self._down_until
-
-    # -- clients -----------------------------------------------------------------------------------
-
-    def _sync_client(self) -> Any:
-        if self._client is None:
-            import openai
-
-            with self._lock:
-                if self._client is None:
-                    self._client = self._isolated(openai.OpenAI, openai.DefaultHttpxClient)
-        return self._client
-
-    def _async_client(self) -> Any:
-        import asyncio
-
-        import openai
-
-        loop = asyncio.get_running_loop()
-        client = self._async_clients.get(loop)
-        if client is None:
-            client = self._isolated(openai.AsyncOpenAI, openai.DefaultAsyncHttpxClient)
-            self._async_clients[loop] = client
-        return client
-
-    def _isolated(self, factory: Any, http_factory: Any) -> Any:
-        """Make a client that has nothing from OPENAI_* variables, which belong to the app's own LLM."""
-        import openai
-
-        settings = self.settings
-        key = settings.api_key.get_secret_value() if settings.api_key else NO_KEY
-        http: dict[str, Any] = {}
-        if settings.ca_bundle is not None:
-            import ssl
-
-            http["verify"] = ssl.create_default_context(cafile=settings.ca_bundle)
-        if http_factory is openai.DefaultAsyncHttpxClient:
-            # An idle connection would outlive its loop, and keep it alive: one more open file an asyncio.run.
-            http["limits"] = type(openai.DEFAULT_CONNECTION_LIMITS)(max_keepalive_connections=0)
-        http_client = http_factory(**http) if http else None
-        client = factory(
-            api_key=key, base_url=settings.base_url, max_retries=0, http_client=http_client,
-            organization="", project="", default_headers=dict(settings.headers),
-        )  # fmt: skip
-        # Given as None they come from the environment, given as "" they go out as empty headers.
-        client.organization = client.project = None
-        # OPENAI_CUSTOM_HEADERS (openai >= 2) is merged in by the constructor: put ours back alone.
-        client._custom_headers = dict(settings.headers)
-        return client
 
 
 # -- one endpoint a server and process -------------------------------------------------------------
