@@ -7,8 +7,9 @@ find facts that were left out, not to grade wording.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 
 # A word, or one character of a script that is written without spaces.
 _SPACELESS = r"\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\u0e00-\u0e7f"
@@ -18,22 +19,54 @@ SIMILAR = 0.5
 """Share of a text's words that must stand in another for the two to speak of the same thing."""
 
 
+class Text(str):
+    """A text whose words are read once, however often it is compared.
+
+    Every function here takes any string. Who compares one text with many hands in this: a reply of a hundred operations
+    on a hundred facts is ten thousand comparisons.
+    """
+
+    @cached_property
+    def folded(self) -> str:
+        """Its case and white space folded."""
+        return " ".join(self.casefold().split())
+
+    @cached_property
+    def units(self) -> tuple[str, ...]:
+        """Its words, in order."""
+        return tuple(_UNIT.findall(self.casefold()))
+
+    @cached_property
+    def vocabulary(self) -> frozenset[str]:
+        """Its words, each once."""
+        return frozenset(self.units)
+
+
+def _read(text: str) -> Text:
+    return text if isinstance(text, Text) else Text(text)
+
+
 def folded(text: str) -> str:
     """Fold case and white space: two texts that fold to the same say the same."""
-    return " ".join(text.casefold().split())
+    return _read(text).folded
 
 
 def similarity(text: str, other: str) -> float:
     """Share of the words of ``text`` that stand in ``other``, from 0 to 1."""
-    units, others = _UNIT.findall(text.casefold()), set(_UNIT.findall(other.casefold()))
-    if not units:
-        return float(folded(text) in folded(other))
-    return sum(unit in others for unit in units) / len(units)
+    text, other = _read(text), _read(other)
+    if not text.units:
+        return float(text.folded in other.folded)
+    return _share(text.units, other)
+
+
+def _share(units: Sequence[str], other: Text) -> float:
+    return sum(map(other.vocabulary.__contains__, units)) / len(units)
 
 
 def says(text: str, other: str) -> bool:
     """Whether ``other`` carries what ``text`` says."""
-    return folded(text) in folded(other) or similarity(text, other) >= SIMILAR
+    text, other = _read(text), _read(other)
+    return text.folded in other.folded or similarity(text, other) >= SIMILAR
 
 
 def uncarried(facts: Sequence[str], carriers: Iterable[str], *, credit_strangers: bool = True) -> list[int]:
@@ -50,28 +83,47 @@ def uncarried(facts: Sequence[str], carriers: Iterable[str], *, credit_strangers
     Returns:
         indices into ``facts``.
     """
-    left = list(range(len(facts)))
+    offered = _Facts(facts)
+    carried: set[int] = set()
     strangers = 0
     for carrier in carriers:
-        carried = _carried(facts, carrier)
-        strangers += not carried
-        left = [index for index in left if index not in carried]
+        found = offered.carried_by(_read(carrier))
+        strangers += not found
+        carried.update(found)
+    left = [index for index in range(len(facts)) if index not in carried]
     return left[strangers:] if credit_strangers else left
 
 
-def _carried(facts: Sequence[str], carrier: str) -> list[int]:
-    """Which facts one operation carries: the nearest one, and others if it has what is theirs alone.
+class _Facts:
+    """Facts, and which of them hold a word: an operation is compared with those alone that share one with it."""
 
-    "Likes tea" has half of the words of "Likes coffee", and does not say it.
-    """
-    near = [index for index, fact in enumerate(facts) if says(fact, carrier)]
-    nearest = facts[max(near, key=lambda index: similarity(facts[index], carrier))] if near else ""
-    units = set(_UNIT.findall(nearest.casefold()))
+    def __init__(self, facts: Iterable[str]) -> None:
+        self._facts = [_read(fact) for fact in facts]
+        self._holding: defaultdict[str, list[int]] = defaultdict(list)
+        for index, fact in enumerate(self._facts):
+            for unit in fact.units:  # a fact that has a word twice stands there twice
+                self._holding[unit].append(index)
 
-    def own(fact: str) -> str:
-        return " ".join(unit for unit in _UNIT.findall(fact.casefold()) if unit not in units)
+    def carried_by(self, carrier: Text) -> list[int]:
+        """Which facts one operation carries: the nearest one, and others if it has what is theirs alone.
 
-    return [index for index in near if not own(facts[index]) or similarity(own(facts[index]), carrier) >= SIMILAR]
+        "Likes tea" has half of the words of "Likes coffee", and does not say it.
+        """
+        shared: Counter[int] = Counter()
+        for unit in carrier.vocabulary:
+            shared.update(self._holding.get(unit, ()))
+        shares = {index: shared[index] / len(self._facts[index].units) for index in shared}
+        near = [i for i, fact in enumerate(self._facts) if fact.folded in carrier.folded or shares.get(i, 0) >= SIMILAR]
+        if not near:
+            return []
+        # A fact without a word (a smiley, say) is near because it stands there as it is.
+        nearest = self._facts[max(near, key=lambda index: shares.get(index, float(not self._facts[index].units)))]
+
+        def has_the_rest(fact: Text) -> bool:
+            rest = [unit for unit in fact.units if unit not in nearest.vocabulary]
+            return not rest or _share(rest, carrier) >= SIMILAR
+
+        return [index for index in near if has_the_rest(self._facts[index])]
 
 
 def left_out(facts: Sequence[str], carriers: Sequence[str]) -> list[int]:
@@ -83,12 +135,12 @@ def left_out(facts: Sequence[str], carriers: Sequence[str]) -> list[int]:
     Returns:
         indices into ``facts``.
     """
-    words = [set(_UNIT.findall(fact.casefold())) for fact in facts]
+    words = [Text(fact).vocabulary for fact in facts]
     frequency = Counter(word for each in words for word in each)
     weight = {word: 1 / frequency[word] for word in frequency}
-    carried = [set(_UNIT.findall(carrier.casefold())) for carrier in carriers]
+    carried = [Text(carrier).vocabulary for carrier in carriers]
 
-    def kept(own: set[str], fact: str) -> bool:
+    def kept(own: frozenset[str], fact: str) -> bool:
         if not own:
             return any(folded(fact) in folded(carrier) for carrier in carriers)
         whole = sum(weight[word] for word in own)

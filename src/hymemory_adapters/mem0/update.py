@@ -9,10 +9,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
-from hymemory_adapters.core.coverage import SIMILAR, folded, says, similarity, uncarried
+from hymemory_adapters.core.coverage import SIMILAR, Text, says, similarity, uncarried
 from hymemory_adapters.core.problem import Problem, json_path
 from hymemory_adapters.core.request import Request
 from hymemory_adapters.core.schema import LIST_BOUND, Schema
@@ -23,17 +23,14 @@ from hymemory_adapters.core.write_call import Contract, OnLost, WriteCall
 class Offer:
     """What one update request puts before the model: the facts, and the memories by the ids it shows."""
 
-    facts: tuple[str, ...]
-    memories: dict[str, str]
+    facts: tuple[Text, ...]
+    memories: dict[str, Text]
 
-    def said(self, fact: str) -> bool:
-        """Whether a listed memory already says a fact: same text after folding case and white space."""
-        return folded(fact) in {folded(memory) for memory in self.memories.values()}
-
-    @property
-    def new(self) -> tuple[str, ...]:
-        """The facts that no listed memory says already."""
-        return tuple(fact for fact in self.facts if not self.said(fact))
+    @cached_property
+    def new(self) -> tuple[Text, ...]:
+        """The facts that no listed memory says already: same text after folding case and white space."""
+        said = {memory.folded for memory in self.memories.values()}
+        return tuple(fact for fact in self.facts if fact.folded not in said)
 
 
 def update_call(prompts: Any) -> WriteCall:
@@ -99,13 +96,13 @@ def _read_offer(anchors: _Anchors, prompt: str) -> Offer | None:
     if not isinstance(facts, list):
         return None
     if head.endswith(anchors.between_without_memories):
-        return Offer(tuple(map(str, facts)), {})
+        return Offer(tuple(map(Text, facts)), {})
     if not head.endswith(anchors.between):
         return None
     memories = _literal(head.removesuffix(anchors.between).rpartition(anchors.before_memories)[2])
     if not isinstance(memories, list) or not all(isinstance(m, dict) and {"id", "text"} <= set(m) for m in memories):
         return None
-    return Offer(tuple(map(str, facts)), {str(m["id"]): str(m["text"]) for m in memories})
+    return Offer(tuple(map(Text, facts)), {str(m["id"]): Text(m["text"]) for m in memories})
 
 
 def _literal(text: str) -> Any:
@@ -200,28 +197,26 @@ def _misdirected(offer: Offer, operations: Sequence[Any]) -> list[Problem]:
 
 def _means_another(offer: Offer, identity: str, meant: str) -> bool:
     """Whether an operation quotes another memory than the one whose id it has."""
-    if folded(meant) == folded(offer.memories[identity]):
+    meant, own = Text(meant), offer.memories[identity]
+    if meant.folded == own.folded:
         return False
     others = [text for key, text in offer.memories.items() if key != identity]
-    if folded(meant) in map(folded, others):
+    if any(meant.folded == other.folded for other in others):
         return True
     closest = max((similarity(meant, other) for other in others), default=0.0)
-    return closest >= SIMILAR and closest > similarity(meant, offer.memories[identity])
+    return closest >= SIMILAR and closest > similarity(meant, own)
 
 
 def _omitted(offer: Offer, operations: Sequence[Any]) -> list[str]:
     """New facts that no operation speaks of at all."""
-    return [fact for fact in _uncarried(offer, operations) if not _left_as_it_is(fact, operations)]
+    as_it_is = [Text(item["text"]) for item in operations if item["event"] == "NONE"]
+    return [fact for fact in _uncarried(offer, operations) if not any(says(fact, memory) for memory in as_it_is)]
 
 
-def _uncarried(offer: Offer, operations: Sequence[Any], *, credit_strangers: bool = True) -> list[str]:
+def _uncarried(offer: Offer, operations: Sequence[Any], *, credit_strangers: bool = True) -> list[Text]:
     new = offer.new
     changing = [item["text"] for item in operations if item["event"] != "NONE"]
     return [new[i] for i in uncarried(new, changing, credit_strangers=credit_strangers)]
-
-
-def _left_as_it_is(fact: str, operations: Sequence[Any]) -> bool:
-    return any(item["event"] == "NONE" and says(fact, item["text"]) for item in operations)
 
 
 def _undecided(offer: Offer, value: Any) -> list[Problem]:
@@ -240,7 +235,7 @@ def _salvaged(offer: Offer, fitting: Any) -> dict[str, Any]:
     # Which fact a stranger stands for is not known: one too many is better than one lost. But each once.
     facts: dict[str, str] = {}
     for fact in _uncarried(offer, kept, credit_strangers=False):
-        facts.setdefault(folded(fact), fact)
+        facts.setdefault(fact.folded, fact)
     first = len(offer.memories) + len(kept)
     return {
         "memory": [
