@@ -40,6 +40,7 @@ OVER_THE_WIRE = [
     "transport",
     "forms",
     "isolation",
+    "clients",
     "concurrency",
     "failure",
     "lost",

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import gc
 import json
 import os
 import pickle
 import signal
 import threading
-import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 

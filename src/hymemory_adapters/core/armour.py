@@ -16,6 +16,9 @@ from typing import Any
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _ATOMS = re.compile("[{}`<\x7f]|j(?=son)")
+# A whole text without an atom in a string. Most are, and need no look at each string.
+_PLAIN = r'[^"\\{}`<\x7fj]*'
+_TAME = re.compile(rf'(?:[^"]*"{_PLAIN}(?:(?:\\.|j(?!son)){_PLAIN})*")*[^"]*')
 
 
 def _escape(atom: re.Match[str]) -> str:
@@ -41,4 +44,4 @@ def armoured(value: Any) -> str:
         ValueError: the value holds NaN or an infinity.
     """
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    return _STRING.sub(_armour_string, text)
+    return text if _TAME.fullmatch(text) else _STRING.sub(_armour_string, text)

@@ -10,6 +10,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from itertools import chain
 
 # A word, or one character of a script that is written without spaces.
 _SPACELESS = r"\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\u0e00-\u0e7f"
@@ -56,11 +57,7 @@ def similarity(text: str, other: str) -> float:
     text, other = _read(text), _read(other)
     if not text.units:
         return float(text.folded in other.folded)
-    return _share(text.units, other)
-
-
-def _share(units: Sequence[str], other: Text) -> float:
-    return sum(map(other.vocabulary.__contains__, units)) / len(units)
+    return sum(map(other.vocabulary.__contains__, text.units)) / len(text.units)
 
 
 def says(text: str, other: str) -> bool:
@@ -84,14 +81,13 @@ def uncarried(facts: Sequence[str], carriers: Iterable[str], *, credit_strangers
         indices into ``facts``.
     """
     offered = _Facts(facts)
-    carried: set[int] = set()
+    left = set(range(len(facts)))
     strangers = 0
-    for carrier in carriers:
-        found = offered.carried_by(_read(carrier))
-        strangers += not found
-        carried.update(found)
-    left = [index for index in range(len(facts)) if index not in carried]
-    return left[strangers:] if credit_strangers else left
+    for carrier in map(_read, carriers):
+        near = offered.near(carrier)
+        strangers += not near
+        left -= offered.carried(carrier, near, left)
+    return sorted(left)[strangers if credit_strangers else 0 :]
 
 
 class _Facts:
@@ -99,31 +95,38 @@ class _Facts:
 
     def __init__(self, facts: Iterable[str]) -> None:
         self._facts = [_read(fact) for fact in facts]
+        self._folded = [fact.folded for fact in self._facts]
+        self._needed = [SIMILAR * len(fact.units) for fact in self._facts]
         self._holding: defaultdict[str, list[int]] = defaultdict(list)
         for index, fact in enumerate(self._facts):
             for unit in fact.units:  # a fact that has a word twice stands there twice
                 self._holding[unit].append(index)
 
-    def carried_by(self, carrier: Text) -> list[int]:
-        """Which facts one operation carries: the nearest one, and others if it has what is theirs alone.
+    def near(self, carrier: Text) -> dict[int, float]:
+        """Which facts an operation says, one or the other way, and the share of their words that it has."""
+        needed, facts, holding, whole = self._needed, self._facts, self._holding, carrier.folded
+        shared = Counter(chain.from_iterable([holding[unit] for unit in carrier.vocabulary if unit in holding]))
+        near = {index: n / len(facts[index].units) for index, n in shared.items() if n >= needed[index]}
+        for index in [index for index, text in enumerate(self._folded) if text in whole]:
+            # Whole, and yet no share: a part of a word, or a fact without words.
+            near.setdefault(index, 0.0 if facts[index].units else 1.0)
+        return near
+
+    def carried(self, carrier: Text, near: dict[int, float], among: set[int]) -> set[int]:
+        """Which facts of ``among`` an operation carries: the nearest one, and others if it has what is theirs alone.
 
         "Likes tea" has half of the words of "Likes coffee", and does not say it.
         """
-        shared: Counter[int] = Counter()
-        for unit in carrier.vocabulary:
-            shared.update(self._holding.get(unit, ()))
-        shares = {index: shared[index] / len(self._facts[index].units) for index in shared}
-        near = [i for i, fact in enumerate(self._facts) if fact.folded in carrier.folded or shares.get(i, 0) >= SIMILAR]
         if not near:
-            return []
-        # A fact without a word (a smiley, say) is near because it stands there as it is.
-        nearest = self._facts[max(near, key=lambda index: shares.get(index, float(not self._facts[index].units)))]
-
-        def has_the_rest(fact: Text) -> bool:
-            rest = [unit for unit in fact.units if unit not in nearest.vocabulary]
-            return not rest or _share(rest, carrier) >= SIMILAR
-
-        return [index for index in near if has_the_rest(self._facts[index])]
+            return set()
+        nearest = self._facts[min(near, key=lambda index: (-near[index], index))].vocabulary
+        said = carrier.vocabulary.__contains__
+        found = set()
+        for index in near.keys() & among:
+            rest = [unit for unit in self._facts[index].units if unit not in nearest]
+            if sum(map(said, rest)) >= SIMILAR * len(rest):
+                found.add(index)
+        return found
 
 
 def left_out(facts: Sequence[str], carriers: Sequence[str]) -> list[int]:

@@ -146,6 +146,9 @@ class Endpoint:
 
         body = chat_body(request, messages, model=self.settings.model, schema=schema, form=form, max_tokens=max_tokens)
         extra = extra_body(request, self.settings.no_think)
+        if schema is not None and "response_format" in body:
+            # The SDK walks its arguments by their types, 0.1 ms for a schema; what is beside them it sends as it is.
+            extra["response_format"] = body.pop("response_format")
         if stream:
             body["stream"] = True
 

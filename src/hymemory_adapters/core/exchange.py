@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from hymemory_adapters.core import advice
 from hymemory_adapters.core.budget import Budget
@@ -20,9 +20,9 @@ from hymemory_adapters.core.endpoint import Endpoint, Operation, WireError
 from hymemory_adapters.core.events import WriteEvent, current_context, say_once
 from hymemory_adapters.core.failure import Failure, classify
 from hymemory_adapters.core.lost import EndpointError, HyMemoryError, MalformedWriteError
-from hymemory_adapters.core.patience import Patience
 from hymemory_adapters.core.problem import Problem
 from hymemory_adapters.core.record import Record
+from hymemory_adapters.core.recovery import GoAround, Recovery
 from hymemory_adapters.core.reply import Reply
 from hymemory_adapters.core.request import Request
 from hymemory_adapters.core.schema import Schema
@@ -31,14 +31,6 @@ from hymemory_adapters.core.write_call import Contract, OnLost, Verdict, WriteCa
 
 if TYPE_CHECKING:
     from hymemory_adapters.settings import WriterSettings
-
-
-class GoAround(Exception):  # noqa: N818 (no error: the way to the next request)
-    """Send the next request, after a pause of so many seconds."""
-
-    def __init__(self, pause: float = 0.0) -> None:
-        super().__init__(pause)
-        self.pause = pause
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +78,17 @@ class Exchange:
         self._repeat = bool(endpoint.just_lost) and self._key in endpoint.just_lost
         self._limit = 1 if self._repeat else settings.attempts
         self._record = Record(host, call, settings, repeat=self._repeat)
-        self._patience = Patience(settings.retry_seconds)
+        self._recovery = Recovery(
+            settings=settings,
+            endpoint=endpoint,
+            conversation=self._conversation,
+            budget=self._budget,
+            is_write=call is not None,
+        )
         self._last: Reply | None = None
         self._fitting: Any = None  # the last value that fitted the schema
         self._asked_undecided = False
-        self._asking_facts = False
-        self._refused_by: Failure | None = None  # waits for the server's list of models
         self._sent_at = 0.0
-        self._sent_form: str | None = None
-        self._without_schema = False  # tried after HTTP 500: is it the schema?
 
     @property
     def _key(self) -> str:
@@ -114,16 +108,15 @@ class Exchange:
             raise self._error(EndpointError, advice.deadline(self._settings))
         if self._endpoint.is_down and not self._sent_at and not self._record.attempts:  # not in the middle of a call
             raise self._error(EndpointError, advice.refused(self._settings, again=True))
-        if self._asking_facts:
+        if self._recovery.asking_facts:
             return self._endpoint.ask_facts()
         self._sent_at = self._sent_at or time.monotonic()
         schema = self._schema
-        self._sent_form = self._form(schema)
         return self._endpoint.chat(
             self._asked,
             self._conversation.fitted(self._budget, self._endpoint.context),
             schema=schema,
-            form=self._sent_form,
+            form=self._recovery.form_for(schema),
             max_tokens=self._budget.max_tokens if self._call else self._request.max_tokens,
             timeout=lambda: self._budget.request_timeout,
             stream=self._stream,
@@ -137,30 +130,18 @@ class Exchange:
         first = not self._record.attempts
         return None if first and self._settings.constrain == "retry" else self._contract.schema
 
-    def _form(self, schema: Schema | None) -> str | None:
-        if schema is None:
-            return None
-        return "prompt" if self._without_schema else self._endpoint.form_of(schema)
-
     # -- what came back ----------------------------------------------------------------------------
 
     def take(self, answer: Any) -> None:
         """Take in an answer: set ``result``, or raise :class:`GoAround`."""
-        if self._asking_facts:
+        if self._recovery.asking_facts:
             self._endpoint.learn(answer)
-            self._facts_are_in()
-            raise GoAround
+            self._go_on_with_facts()
         reply = Reply(None, completion=answer) if self._stream else parse_completion(answer)
         if reply is None:
             raise self._error(EndpointError, advice.no_completion(self._settings))
         self._last = reply
-        schema = self._schema
-        if self._without_schema and schema is not None:
-            # Without the schema the server no longer fails: it was the schema.
-            self._endpoint.step_down(self._endpoint.form_of(schema), "HTTP 500 with it, none without", schema)
-            self._without_schema = False
-        self._patience.answered()
-        self._endpoint.mark_up()
+        self._recovery.answered(self._schema)
         if self._contract is None:
             self.result = Written(None, reply, None)
             return
@@ -185,12 +166,12 @@ class Exchange:
         if any(problem.rule == "truncated" for problem in problems):
             self._budget.raise_after_truncation()
         self._conversation.ask_again(reply, problems)
-        self._asking_facts = not self._endpoint.facts_tried
+        self._recovery.asking_facts = not self._endpoint.facts_tried
         raise GoAround
 
     def _note(self, reply: Reply, problems: Sequence[Problem]) -> None:
         seconds = time.monotonic() - self._sent_at if self._sent_at else 0.0
-        self._record.note(reply, problems, seconds=seconds, transport_retries=self._patience.take_retries())
+        self._record.note(reply, problems, seconds=seconds, transport_retries=self._recovery.take_retries())
         self._sent_at = 0.0
         if reply.reasoning and ((reply.text or "").strip() or any(p.rule == "reasoning_only" for p in problems)):
             say_once(f"thinking:{self._settings.base_url}", advice.thinking(self._settings))
@@ -222,8 +203,8 @@ class Exchange:
             except openai.OpenAIError as error:
                 self._failed(error)
             except WireError as error:
-                if self._asking_facts:
-                    self._no_facts()
+                if self._recovery.asking_facts:
+                    self._go_on_with_facts()
                 raise self._final(Failure("request", f"its answer cannot be read ({error})")) from None
             except TimeoutError:
                 raise self._error(EndpointError, advice.no_place(self._settings)) from None
@@ -263,69 +244,26 @@ class Exchange:
                 self._record.cancelled()
             raise
 
-    def _failed(self, error: Exception) -> None:
-        """Decide what a failed request means; raises."""
-        if self._asking_facts:
-            self._no_facts()
+    def _failed(self, error: Exception) -> NoReturn:
+        if self._recovery.asking_facts:  # they were asked for by the way: whatever the answer, the write goes on
+            self._go_on_with_facts()
         failure = self._classified(error)
-        match failure.kind:
-            case "form" | "schema":
-                self._step_down(failure)
-            case "context":
-                self._fit_context(failure)
-            case "model" if not self._endpoint.facts_tried or not self._endpoint.served:
-                self._refused_by, self._asking_facts = failure, True
-                raise GoAround
-            case "refused" | "transport" | "read_timeout":
-                self._retry_transport(failure)
+        self._recovery.after(failure, self._schema, has_attempts=bool(self._record.attempts))
         raise self._final(failure) from None  # the SDK's own message may quote the conversation
+
+    def _go_on_with_facts(self) -> NoReturn:
+        refused_by = self._recovery.facts_are_in()
+        if refused_by is not None:
+            raise self._final(refused_by) from None
+        raise GoAround
 
     def _classified(self, error: Exception) -> Failure:
         return classify(
             error,  # type: ignore[arg-type]
-            constrained=self._sent_form in ("json_schema", "json_object"),
+            constrained=self._recovery.form in ("json_schema", "json_object"),
             messages=self._conversation.fitted(self._budget, None),
             secrets=self._endpoint.secrets,
         )
-
-    def _no_facts(self) -> None:
-        """They were asked for by the way: whatever the answer, the write goes on."""
-        self._facts_are_in()
-        raise GoAround
-
-    def _facts_are_in(self) -> None:
-        self._asking_facts = False
-        if self._refused_by is not None:
-            raise self._final(self._refused_by) from None
-
-    def _step_down(self, failure: Failure) -> None:
-        schema, form = self._schema, self._sent_form
-        if schema is not None and form is not None:
-            only = schema if failure.kind == "schema" else None
-            if self._endpoint.step_down(form, failure.detail, only):
-                raise GoAround
-
-    def _fit_context(self, failure: Failure) -> None:
-        context = failure.context or self._endpoint.context
-        if context is None and not self._endpoint.facts_tried:
-            self._asking_facts = True
-            raise GoAround
-        learned = self._endpoint.context is None and context is not None
-        self._endpoint.context = context
-        before = self._budget.max_tokens
-        prompt = failure.prompt or self._conversation.guessed_prompt(context or 0)
-        fits = self._call and context and self._budget.fit(context, prompt) and self._budget.max_tokens < before
-        if fits or (learned and self._record.attempts):  # the failed replies can be left out
-            raise GoAround
-
-    def _retry_transport(self, failure: Failure) -> None:
-        if failure.status == 500 and self._schema is not None and self._sent_form != "prompt":
-            self._without_schema = self._patience.server_errors > 0
-        pause = self._patience.pause(failure, self._budget.remaining)
-        if pause is not None:
-            raise GoAround(pause)
-        if failure.kind == "refused":
-            self._endpoint.mark_down()
 
     def _final(self, failure: Failure) -> HyMemoryError:
         message = advice.failure(self._settings, self._endpoint, failure)

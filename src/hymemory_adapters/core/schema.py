@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from hymemory_adapters.core.problem import Problem, json_path
+from hymemory_adapters.core.quick import quick
 
 JSONSchema = Mapping[str, Any]
 
@@ -103,9 +104,13 @@ class Schema:
         validator: Any = extend(Draft202012Validator, {"maxItems": max_items})  # type: ignore[no-untyped-call]
         return validator(dict(self.full), registry=Registry())
 
+    @cached_property
+    def _quick(self) -> Any:
+        return quick(self._validator)
+
     def problems(self, value: Any) -> tuple[Problem, ...]:
         """Validate a value; the first ten problems, in the order of the value."""
-        if self._validator.is_valid(value):
+        if self._quick.is_valid(value):
             return ()
         errors = sorted(self._validator.iter_errors(value), key=lambda error: list(error.absolute_path))
         found = dict.fromkeys(_described(error, self._keys) for error in errors)
@@ -117,7 +122,7 @@ class Schema:
 
     def integers(self, value: Any) -> Any:
         """Turn integral floats into ints where the schema says integer; the same object if there are none."""
-        return _integers(value, self.full, self.full)
+        return _integers(value, self.full, self.full) if _has_floats(value) else value
 
 
 def _keys_in(schema: Any) -> Iterator[str]:
@@ -198,6 +203,12 @@ def _json_type(value: Any) -> str:
         return "null"
     names = {bool: "boolean", str: "string", int: "integer", float: "number", list: "array", dict: "object"}
     return names.get(type(value), type(value).__name__)
+
+
+def _has_floats(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(map(_has_floats, value.values()))
+    return any(map(_has_floats, value)) if isinstance(value, list) else isinstance(value, float)
 
 
 def _integers(value: Any, schema: Any, root: JSONSchema) -> Any:

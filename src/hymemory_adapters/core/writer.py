@@ -13,8 +13,9 @@ from tenacity import AsyncRetrying, RetryCallState, Retrying, retry_if_exception
 
 from hymemory_adapters.core import events
 from hymemory_adapters.core.endpoint import Endpoint, endpoint_of, only_known_errors
-from hymemory_adapters.core.exchange import Exchange, GoAround, Written
+from hymemory_adapters.core.exchange import Exchange, Written
 from hymemory_adapters.core.lost import warn_if_unheard
+from hymemory_adapters.core.recovery import GoAround
 from hymemory_adapters.core.request import Request
 from hymemory_adapters.core.write_call import Contract, WriteCall
 

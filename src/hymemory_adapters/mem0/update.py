@@ -7,7 +7,7 @@ or deleted.
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from typing import Any
@@ -31,6 +31,16 @@ class Offer:
         """The facts that no listed memory says already: same text after folding case and white space."""
         said = {memory.folded for memory in self.memories.values()}
         return tuple(fact for fact in self.facts if fact.folded not in said)
+
+    @cached_property
+    def uncarried(self) -> Callable[..., list[Text]]:
+        """Which new facts none of these texts carries; asked more than once about one reply."""
+
+        @lru_cache(maxsize=4)
+        def found(changing: tuple[str, ...], *, credit_strangers: bool) -> list[Text]:
+            return [self.new[i] for i in uncarried(self.new, changing, credit_strangers=credit_strangers)]
+
+        return found
 
 
 def update_call(prompts: Any) -> WriteCall:
@@ -214,9 +224,8 @@ def _omitted(offer: Offer, operations: Sequence[Any]) -> list[str]:
 
 
 def _uncarried(offer: Offer, operations: Sequence[Any], *, credit_strangers: bool = True) -> list[Text]:
-    new = offer.new
-    changing = [item["text"] for item in operations if item["event"] != "NONE"]
-    return [new[i] for i in uncarried(new, changing, credit_strangers=credit_strangers)]
+    changing = tuple(item["text"] for item in operations if item["event"] != "NONE")
+    return offer.uncarried(changing, credit_strangers=credit_strangers)
 
 
 def _undecided(offer: Offer, value: Any) -> list[Problem]:
