@@ -55,6 +55,8 @@ def test_text_without_atoms_is_left_as_json_dumps_writes_it(value: Any) -> None:
         (["\\{"], r'["\\\u007b"]'),
         (["\\u007b"], r'["\\u007b"]'),
         (['"{'], r'["\"\u007b"]'),
+        (["", "{", ""], r'["", "\u007b", ""]'),
+        (["joy js { j"], r'["joy js \u007b j"]'),
         (["\u8bb0\u5fc6 \U0001f680 e\u0301"], '["\u8bb0\u5fc6 \U0001f680 e\u0301"]'),
         (["\n\t\u2028"], '["\\n\\t\u2028"]'),
         ({"memory": []}, '{"memory": []}'),
@@ -65,6 +67,24 @@ def test_text_without_atoms_is_left_as_json_dumps_writes_it(value: Any) -> None:
 def test_armoured(value: Any, text: str) -> None:
     assert armoured(value) == text
     assert json.loads(text) == value
+
+
+@pytest.mark.parametrize("atom", ARMOUR_ATOMS)
+@pytest.mark.parametrize("around", ["{}", "j{}", "{}j", "\n{}", "{}\n", "a\n{}", 'say "{}"', "\\{}", "js{}son"])
+def test_a_single_atom_is_seen_wherever_it_stands(atom: str, around: str) -> None:
+    text = around.replace("{}", atom)
+    for value in (
+        text,
+        [text],
+        ["tame", text],
+        [text, "tame"],
+        {"k": text},
+        {text: 1},
+        {"k": [1, {"l": text}], "m": 2},
+    ):
+        written = armoured(value)
+        assert json.loads(written) == value
+        assert not [token for token in _strings(written) if atom in token]
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])

@@ -27,8 +27,12 @@ def test_asking_again_only_appends(write: Write) -> None:
     assert [message["role"] for message in third[len(first) :]] == ["assistant", "user", "assistant", "user"]
     assert second[-2]["content"] == "x" * 1000 + " [...]"
     assert third[-2]["content"] == '{"facts": [1, ""]}'
-    assert "$.facts[0]: must be string, is integer" in third[-1]["content"]
-    assert "$.facts[1]: must not be empty" in third[-1]["content"]
+    assert third[-1]["content"].splitlines() == [
+        "That reply cannot be used:",
+        "- $.facts[0]: must be string, is integer",
+        "- $.facts[1]: must not be empty",
+        "Answer the request above again, whole, in the form it asks for.",
+    ]
     assert bodies == [bodies[0]] * 3, "only the messages differ"
     assert written.event.outcome == "retried"
     assert [bool(attempt.problems) for attempt in written.event.attempts] == [True, True, False]
@@ -39,6 +43,12 @@ def test_an_empty_reply_is_malformed_and_is_shown_as_such(write: Write, text: st
     with ScriptedEndpoint(Say(text), GOOD) as endpoint:
         assert write(writer_at(endpoint), ask()).event.outcome == "retried"
         assert endpoint.chats[1].messages[2]["content"] == "(an empty reply)"
+
+
+def test_a_reply_of_a_thousand_characters_is_shown_whole(write: Write) -> None:
+    with ScriptedEndpoint("x" * 1000, GOOD) as endpoint:
+        write(writer_at(endpoint), ask())
+        assert endpoint.chats[1].messages[2]["content"] == "x" * 1000
 
 
 def test_a_reply_that_cannot_be_sent_back_as_it_is(write: Write) -> None:

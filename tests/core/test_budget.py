@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
-from hymemory_adapters.core.budget import Budget
+from hymemory_adapters.core.budget import Budget, estimated_prompt, estimated_tokens
+from hymemory_adapters.core.conversation import Conversation
 from hymemory_adapters.core.lost import EndpointError, MalformedWriteError
+from hymemory_adapters.core.problem import Problem
+from hymemory_adapters.core.reply import Reply
 from tests.support.calls import GOOD, Write, ask, both_ways, writer_at
 from tests.support.scripted import Fail, Say, ScriptedEndpoint
 
@@ -201,6 +204,77 @@ def test_failed_replies_that_do_not_fit_are_left_out(write: Write, told_by: str)
     assert last[:-1] == first, "the prompt stays, the reply is left out"
     assert "cannot be used" in last[-1]["content"]
     assert len(written.event.attempts) == 2
+
+
+@both_ways
+def test_a_prompt_that_does_not_fit_later_on_is_told_once(write: Write) -> None:
+    with ScriptedEndpoint("prose", too_long("at least 8193", 8192), context=8192) as endpoint:
+        with pytest.raises(EndpointError, match="--max-model-len") as lost:
+            write(writer_at(endpoint), ask())
+        assert len(endpoint.chats) == 2
+    assert "context of 8192 tokens" in str(lost.value)
+
+
+@both_ways
+def test_the_budget_of_a_passing_request_is_the_hosts_alone(write: Write) -> None:
+    with ScriptedEndpoint(like_vllm(2048), context=None) as endpoint:
+        with pytest.raises(EndpointError, match=r"^demo: .*context of 2048 tokens"):
+            write(writer_at(endpoint), ask("chat", max_tokens=9000))
+        assert asked(endpoint) == [9000]
+
+
+@both_ways
+def test_a_context_learned_late_leaves_the_prompt_its_half(write: Write) -> None:
+    """The refusal names the context only, and the estimate of this prompt is beyond it."""
+    with ScriptedEndpoint("prose", too_many(4096, 2048), GOOD, context=None) as endpoint:
+        write(writer_at(endpoint), ask(text="tea " * 2000))
+        assert asked(endpoint) == [4096, 4096, 2048 - 1024 - 8]
+
+
+@pytest.mark.parametrize(("text", "tokens"), [("", 8), ("tea", 9), ("\u8336", 9), ("\ud83d", 9), ("tea" * 100, 108)])
+def test_tokens_are_estimated_from_bytes(text: str, tokens: int) -> None:
+    assert estimated_tokens(text) == tokens
+
+
+def test_a_prompt_is_the_sum_of_its_messages() -> None:
+    assert estimated_prompt([{"content": "tea"}, {"content": None}, {"role": "user"}]) == 9 + 8 + 8
+
+
+@pytest.mark.parametrize(
+    ("context", "fits", "tokens"), [(171, False, 100), (172, True, 64), (208, True, 100), (209, True, 100)]
+)
+def test_a_reply_needs_room_for_64_tokens(context: int, fits: bool, tokens: int) -> None:
+    budget = Budget(max_tokens=100, ceiling=100, timeout=1, deadline=1)
+    assert (budget.fit(context, 100), budget.max_tokens) == (fits, tokens)
+
+
+MESSAGES = [{"role": "user", "content": "I like tea, " * 100}]
+BAD = [Problem("not_json", "there is no JSON")]
+CONTEXTS: dict[str, tuple[int, int | None, int, int]] = {
+    "the server's count": (5000, 1000, 5, 1000),
+    "not counted": (5000, None, 5, estimated_prompt(MESSAGES)),
+    "no room for the replies": (1300, 1000, 2, 1000),
+}
+
+
+@pytest.mark.parametrize(("context", "counted", "sent", "prompt"), CONTEXTS.values(), ids=CONTEXTS)
+def test_what_is_left_of_a_context(context: int, counted: int | None, sent: int, prompt: int) -> None:
+    conversation = Conversation(MESSAGES)
+    for more in (0, 500):  # the second count holds the first reply too
+        conversation.ask_again(Reply("Likes tea. " * 20, tokens_in=counted and counted + more), BAD)
+    budget = Budget(max_tokens=9000, ceiling=9000, timeout=1, deadline=1)
+    messages = conversation.fitted(budget, context)
+    assert messages[:1] == MESSAGES
+    assert len(messages) == sent
+    assert messages[-1]["role"] == "user"
+    assert budget.max_tokens == context - prompt - estimated_prompt(messages[1:]) - 8
+
+
+@pytest.mark.parametrize(("context", "left"), [(5000, 5000 - 408 - 8), (701, 701 - 350 - 8)])
+def test_what_a_first_prompt_leaves_of_a_context(context: int, left: int) -> None:
+    budget = Budget(max_tokens=9000, ceiling=9000, timeout=1, deadline=1)
+    assert Conversation(MESSAGES).fitted(budget, context) == MESSAGES
+    assert repr(budget.max_tokens) == repr(left), "no fraction of a token"
 
 
 # -- time -------------------------------------------------------------------------------------------

@@ -74,6 +74,13 @@ def test_where_no_answer_came() -> None:
     ChatCompletion.model_validate(said)
 
 
+def test_what_the_server_leaves_out_is_filled_in() -> None:
+    sent = ChatCompletion.construct(**{"choices": SENT["choices"], "usage": SENT["usage"], "id": None})
+    said = completion_of(Written("text", Reply("{}", completion=sent), None), "hy-memory")
+    assert {key: said[key] for key in NOBODY_SENT} == NOBODY_SENT
+    ChatCompletion.model_validate(said)
+
+
 @pytest.mark.filterwarnings("error")
 def test_a_server_that_sends_other_kinds_than_the_sdk_expects_is_no_warning() -> None:
     sent = ChatCompletion.construct(**{**SENT, "usage": {"prompt_tokens": "many"}})

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hymemory_adapters.core.coverage import folded, left_out, says, similarity, uncarried
+from hymemory_adapters.core.coverage import Text, folded, left_out, says, similarity, uncarried
 
 
 @pytest.mark.parametrize(
@@ -20,6 +20,26 @@ from hymemory_adapters.core.coverage import folded, left_out, says, similarity, 
 )
 def test_folded(text: str, other: str, same: bool) -> None:
     assert (folded(text) == folded(other)) is same
+
+
+def test_folded_words_stand_one_space_apart() -> None:
+    assert folded(" Likes\t TEA\n") == "likes tea"
+
+
+def test_a_text_is_read_once_however_often_it_is_compared() -> None:
+    read: list[str] = []
+
+    class Counted(Text):
+        def casefold(self) -> str:
+            read.append(self)
+            return super().casefold()
+
+    text = Counted("!!! Likes tea")
+    for other in ("Has a cat", "likes coffee", "likes tea"):
+        says(text, other)
+        uncarried([text], [other])
+        uncarried([other], [text])
+    assert read == [text, text], "for its white space, and for its words"
 
 
 @pytest.mark.parametrize(
@@ -47,6 +67,7 @@ def test_similarity(text: str, other: str, share: float) -> None:
         ("Name is Alice", "The user's name is Alice", True),
         ("Moved to Oslo in 2024", "Lives in Oslo since 2024", True),
         ("Moved to Oslo in 2024", "Has a cat", False),
+        ("Likes tea", "Drinks tea", True),  # half of the words will do
         ("\u559c\u6b22\u559d\u8336", "\u559c\u6b22\u559d\u7eff\u8336", True),
         ("\u0e0a\u0e2d\u0e1a\u0e0a\u0e32", "\u0e44\u0e21\u0e48", False),
     ],
@@ -73,6 +94,20 @@ TEA, CAT, OSLO = "Likes green tea", "Has a cat named Tom", "Moved to Oslo in 202
         pytest.param(["Likes tea", "Likes coffee"], ["Likes tea"], [1], id="half_of_the_words_in_common"),
         pytest.param(["Likes tea", "Likes coffee"], ["Likes tea and coffee"], [], id="both_said"),
         pytest.param(["Likes tea", "likes TEA"], ["Likes tea"], [], id="one_fact_twice"),
+        pytest.param([TEA, CAT, OSLO], ["Besitzt einen Kater", "Mag Tee", OSLO], [], id="a_stranger_counts_each_time"),
+        pytest.param([CAT, "Likes tea"], ["Drinks tea"], [0], id="half_of_the_words_is_no_stranger"),
+        pytest.param(["Likes coffee", "Likes tea"], ["Likes tea"], [0], id="the_nearest_is_not_the_first"),
+        pytest.param(
+            ["Likes tea", "Likes tea with milk and sugar"], ["Likes tea with lemon"], [1], id="the_nearest_by_its_share"
+        ),
+        pytest.param(
+            ["Likes tea with milk and sugar", "Likes sugar"], ["Tea with milk and honey"], [1], id="not_near_at_all"
+        ),
+        # The letters of "art" stand there, its word does not: the nearest is the other one.
+        pytest.param(["art", "Likes tea"], ["Likes starting early"], [0], id="a_part_of_a_word"),
+        # What has no words is said whole or not at all, and is the nearest like any fact that is said whole.
+        pytest.param(["!!!", "Likes tea", "Likes coffee"], ["Likes tea!!!"], [], id="no_words_before_the_fact"),
+        pytest.param(["Likes tea", "!!!", "Likes coffee"], ["Likes tea!!!"], [2], id="no_words_after_the_fact"),
     ],
 )
 def test_uncarried(facts: list[str], carriers: list[str], left: list[int]) -> None:
@@ -115,6 +150,7 @@ MANY = [f"User likes {thing}" for thing in ("tea", "cats", "rain", "chess", "Osl
         (["\u559c\u6b22\u8336", "\u4f4f\u5728\u5965\u65af\u9646"], ["\u4f4f\u5728\u5965\u65af\u9646"], [0]),
         (["!!!", "Has a dog"], ["Has a dog"], [0]),
         (["!!!"], ["Says !!! a lot"], []),
+        (["Likes tea"], ["Drinks tea"], []),  # half of the weight will do
         ([], ["Has a dog"], []),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import locale
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,17 @@ def test_uses_are_found_by_function_and_counted() -> None:
         ("deep/main.py", "Memory.aadd.inner", "llm.chat"): 1,
         ("deep/main.py", "", "llm.top"): 1,
     }
+
+
+def test_sources_are_read_as_python_reads_them(tmp_path: Path) -> None:
+    """Whatever the locale says: theirs is UTF-8."""
+    (tmp_path / "drifting" / "deep" / "main.py").write_text("def f(): llm.ask('\u8336')", encoding="utf-8")
+    before = locale.setlocale(locale.LC_CTYPE)
+    locale.setlocale(locale.LC_CTYPE, "C")
+    try:
+        assert uses_of("drifting", "llm") == {("deep/main.py", "f", "llm.ask"): 1}
+    finally:
+        locale.setlocale(locale.LC_CTYPE, before)
 
 
 def test_a_package_that_is_not_installed_has_none() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
+from email.utils import format_datetime
 from typing import Any
 
 import openai
@@ -116,7 +118,52 @@ BODIES: dict[str, tuple[int, Any, str]] = {
     "nothing": (400, b"", "request"),
     "forbidden": (403, {"message": "forbidden"}, "key"),
     "no such page": (404, {"detail": "Not Found"}, "model"),
+    "max_tokens named beside the words": (400, vllm("too large", "max_tokens"), "context"),
+    "input_tokens named beside the words": (400, vllm("too large", "input_tokens"), "context"),
 }
+# Each of the words that decide, alone: servers word the rest as they like.
+WORDS: dict[str, str] = {
+    "The JSON schema contains an unknown keyword": "schema",
+    "json_schema contains an unknown keyword": "schema",
+    "jsonschema contains an unknown keyword": "schema",
+    "output schema contains an unknown keyword": "schema",
+    "features not supported by outlines: oneOf": "schema",
+    "cannot turn it into a grammar": "schema",
+    "grammar error at line 1": "schema",
+    "Invalid schema: no type": "schema",
+    "Invalid JSON schema: no type": "schema",
+    "schema conversion failed": "schema",
+    "failed to compile grammar": "schema",
+    "Failed to parse JSON grammar": "schema",
+    "Unsupported schema": "schema",
+    "unsupported JSON schema": "schema",
+    "this schema is not supported": "schema",
+    "the schema given is invalid": "schema",
+    "the schema has unsupported keys": "schema",
+    "schema invalid": "schema",
+    "Response format is unknown here": "form",
+    "json_schema is unknown here": "form",
+    "json_object is unknown here": "form",
+    "structured output is unknown here": "form",
+    "structured_output is unknown here": "form",
+    "guided_json is unknown here": "form",
+    "JSON mode is unknown here": "form",
+    "context length exceeded": "context",
+    "Context window exceeded": "context",
+    "context size exceeded": "context",
+    "beyond max_model_len": "context",
+    "max_tokens is too large": "context",
+    "max_completion_tokens is too large": "context",
+    "maximum number of tokens exceeded": "context",
+    "maximum tokens exceeded": "context",
+    "prompt is too long": "context",
+    "too many input_tokens": "context",
+}
+
+
+@pytest.mark.parametrize(("words", "kind"), WORDS.items(), ids=WORDS)
+def test_the_words_that_decide(server: ScriptedEndpoint, words: str, kind: str) -> None:
+    assert failed(server, 400, vllm(words)).kind == kind
 
 
 @pytest.mark.parametrize(("status", "body", "kind"), BODIES.values(), ids=BODIES)
@@ -126,6 +173,16 @@ def test_what_an_error_body_means(server: ScriptedEndpoint, status: int, body: A
     if body:
         assert failure.detail
     assert "\n" not in failure.detail
+
+
+STATUSES = dict.fromkeys((408, 409, 425, 429, 500, 501, 529), "transport") | dict.fromkeys(
+    (402, 405, 410, 426), "request"
+)
+
+
+@pytest.mark.parametrize(("status", "kind"), STATUSES.items(), ids=map(str, STATUSES))
+def test_a_status_alone(server: ScriptedEndpoint, status: int, kind: str) -> None:
+    assert (failed(server, status, {}).kind, failed(server, status, {}).status) == (kind, status)
 
 
 @pytest.mark.parametrize("name", [name for name, (_, _, kind) in BODIES.items() if kind in ("form", "schema")])
@@ -141,8 +198,24 @@ def test_without_a_constraint_of_ours_no_constraint_is_to_blame(server: Scripted
         (OLD_VLLM_CONTEXT, 8192, 1200),
         (OPENAI_CONTEXT, 8192, 6000),
         (SGLANG_CONTEXT, 8192, 5000),
+        ("The context window is 512 tokens, your prompt contains 700", 512, 700),
+        ("The Context Window is 512 tokens, your Input has 700", 512, 700),
+        ("max_model_len=512, the input contains 700 tokens", 512, 700),
+        ("Your prompt contains too many tokens for the context window", None, None),
+        ("too many tokens in the messages for the context length", None, None),
     ],
-    ids=["vLLM prompt", "vLLM budget", "vLLM 0.10", "OpenAI", "SGLang"],
+    ids=[
+        "vLLM prompt",
+        "vLLM budget",
+        "vLLM 0.10",
+        "OpenAI",
+        "SGLang",
+        "window",
+        "capitals",
+        "input",
+        "no number",
+        "none",
+    ],
 )
 def test_the_lengths_that_a_server_names(
     server: ScriptedEndpoint, message: str, context: int | None, prompt: int | None
@@ -153,7 +226,16 @@ def test_the_lengths_that_a_server_names(
 
 @pytest.mark.parametrize(
     ("header", "least", "most"),
-    [("2", 2, 2), ("0.5", 0.5, 0.5), ("-1", 0, 0), ("soon", None, None), ("Wed, 21 Oct 2015 07:28:00 GMT", 0, 0)],
+    [
+        ("2", 2, 2),
+        ("0.5", 0.5, 0.5),
+        ("-1", 0, 0),
+        ("soon", None, None),
+        ("Wed, 21 Oct 2015 07:28:00 GMT", 0, 0),
+        ("Wed, 21 Oct 2015 07:28:00", 0, 0),
+        (format_datetime(datetime.now(timezone.utc) + timedelta(days=2), usegmt=True), 86400, 2 * 86400),
+    ],
+    ids=["whole", "part", "below zero", "nonsense", "past", "past without a zone", "in two days"],
 )
 def test_retry_after(server: ScriptedEndpoint, header: str, least: float | None, most: float | None) -> None:
     seconds = failed(server, 429, {}, **{"Retry-After": header}).retry_after
@@ -169,6 +251,8 @@ ECHOES: dict[str, tuple[str, Any]] = {
     "white space changed": (SAID, vllm(f"bad: {SAID.replace(' ', chr(10) + '  ')}")),
     "cut": (SAID, vllm(f"bad: {SAID[:30]}...")),
     "short": (SHORT, vllm(f"Input should be a list, got '{SHORT}'")),
+    "four letters": ("4711", vllm("Input should be a list, got '4711'")),
+    "as little as counts": (SAID, vllm(f"bad: {SAID[:24]}")),
     "another script": (FOREIGN, vllm(f"bad: {FOREIGN}")),
     "escaped": (FOREIGN, vllm(f"bad: {json.dumps(FOREIGN)}")),
     "a detail list": (FOREIGN, {"detail": [{"input": FOREIGN, "msg": "bad"}]}),
@@ -182,59 +266,31 @@ def test_words_that_quote_the_request_are_left_out(server: ScriptedEndpoint, con
     assert failed(server, 400, body, messages=[{"role": "user", "content": content}]).detail == QUOTED
 
 
+SENTENCES: dict[str, Any] = {
+    "message": {"message": "no such thing"},
+    "an error with a message": {"error": {"message": "no such thing"}},
+    "an error in words": {"error": "no such thing"},
+    "detail": {"detail": "no such thing"},
+    "a table of details": {"detail": {"error": "no such thing"}},
+    "text": b"no  such\nthing",
+}
+
+
+@pytest.mark.parametrize("body", SENTENCES.values(), ids=SENTENCES)
+def test_the_sentence_is_dug_out(server: ScriptedEndpoint, body: Any) -> None:
+    assert failed(server, 400, body).detail == "no such thing"
+
+
 @pytest.mark.parametrize("content", ["", None, "a", "it", SAID], ids=["empty", "null", "a letter", "a word", "long"])
 def test_other_words_are_kept(server: ScriptedEndpoint, content: Any) -> None:
     message = "temperature must be in [0, 2], got 9.0."
     assert failed(server, 400, vllm(message), messages=[{"role": "user", "content": content}]).detail == message
 
 
+def test_a_scrap_of_the_request_is_no_quotation(server: ScriptedEndpoint) -> None:
+    message = f"bad: {SAID[:23]}"
+    assert failed(server, 400, vllm(message), messages=[{"role": "user", "content": SAID}]).detail == message
+
+
 def test_long_words_are_cut(server: ScriptedEndpoint) -> None:
     assert len(failed(server, 400, vllm("na " * 5000)).detail) == 300
-
-
-# -- no answer --------------------------------------------------------------------------------------
-
-
-class Group(Exception):
-    """Like ``ExceptionGroup``, which Python 3.10 has not."""
-
-    def __init__(self, *errors: Exception) -> None:
-        super().__init__(f"multiple connection attempts failed ({len(errors)} sub-exceptions)")
-        self.exceptions = errors
-
-
-def chain(*errors: BaseException) -> openai.APIConnectionError:
-    """An error of the openai package, and below it the causes, as its HTTP library chains them."""
-    first: Any = openai.APIConnectionError.__new__(openai.APIConnectionError)
-    Exception.__init__(first, "Connection error.")
-    error: BaseException = first
-    for cause in errors:
-        error.__cause__ = cause
-        error = cause
-    return first
-
-
-REFUSED = ConnectionRefusedError(111, "Connection refused")
-
-
-@pytest.mark.parametrize(
-    ("error", "kind"),
-    [
-        (chain(OSError("x"), REFUSED), "refused"),
-        (chain(OSError("[Errno 111] Connection refused")), "refused"),
-        # localhost has two addresses, and anyio tries both
-        (chain(OSError("All connection attempts failed"), Group(REFUSED, REFUSED)), "refused"),
-        (chain(OSError("Server disconnected without sending a response.")), "transport"),
-        (chain(OSError("[Errno -2] Name or service not known")), "transport"),
-        (chain(), "transport"),
-        (openai.OpenAIError("odd"), "request"),
-    ],
-    ids=["refused", "refused in words", "refused twice", "dropped", "no such host", "no cause", "any other"],
-)
-def test_what_no_answer_means(error: openai.OpenAIError, kind: str) -> None:
-    assert classify(error, constrained=True, messages=()).kind == kind
-
-
-def test_a_header_that_http_refuses_is_not_quoted() -> None:
-    failure = classify(chain(OSError("Illegal header value b'Bearer s3cret\\n'")), constrained=True, messages=())
-    assert (failure.kind, "s3cret" in failure.detail) == ("request", False)

@@ -77,7 +77,9 @@ def test_the_step_down_is_remembered_and_told_once(
             endpoint.play(*endpoint.script)
             write(writer_at(endpoint), ask(call, text="again"))  # another Writer for the same endpoint
             assert [form_of(chat) for chat in endpoint.chats] == forms[-1:]
-    assert sum("does not know the form" in record.message for record in caplog.records) == len(refused)
+    told = [record.message for record in caplog.records if "does not know the form" in record.message]
+    assert len(told) == len(refused)
+    assert all("(response_format is not supported)" in message for message in told), "in the server's words"
 
 
 @pytest.mark.parametrize("form", ["json_object", "prompt"])
@@ -112,6 +114,7 @@ def test_a_schema_that_is_refused_steps_down_alone(write: Write, status: int, ca
     warnings = [record.message for record in caplog.records if "does not take the schema" in record.message]
     assert len(warnings) == 1
     assert "demo_facts" in warnings[0]
+    assert f"({XGRAMMAR})" in warnings[0] if status == 400 else "(HTTP 500 with it" in warnings[0]
 
 
 def test_a_schema_that_fails_steps_down_once_a_call(write: Write) -> None:
@@ -150,6 +153,12 @@ def test_a_passing_server_error_is_no_fault_of_the_schema(write: Write, failures
     with ScriptedEndpoint(*failures, GOOD) as endpoint:
         write(writer_at(endpoint), ask())
         assert {form_of(chat) for chat in endpoint.chats} == {"json_schema"}
+
+
+def test_a_server_error_without_a_schema_says_nothing_of_it(write: Write) -> None:
+    with ScriptedEndpoint(Fail(500), Fail(500), "prose", GOOD) as endpoint:
+        write(writer_at(endpoint, constrain="retry"), ask())
+        assert [form_of(chat) for chat in endpoint.chats[2:]] == ["prompt", "json_schema"], "from the second attempt on"
 
 
 @pytest.mark.parametrize(

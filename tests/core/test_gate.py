@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import random
+import signal
 import threading
 from concurrent.futures import Future
 
 import pytest
 
 from hymemory_adapters.core.gate import Gate
+from tests.support.calls import soon
 
 
 def served(places: list[Future[None]]) -> list[bool]:
@@ -73,6 +75,35 @@ def test_a_coroutine_waits_no_longer_than_it_says() -> None:
         assert gate._free == 1
 
     asyncio.run(main())
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="no signal wakes a thread here")
+def test_an_interrupted_thread_gives_its_turn_to_the_next() -> None:
+    gate = Gate(1)
+    gate.enter(1)
+
+    class Interrupted(BaseException):
+        pass
+
+    def interrupt(*_: object) -> None:
+        raise Interrupted
+
+    def when_it_waits() -> None:
+        assert soon(lambda: bool(gate._waiting))
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
+
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    try:
+        thread = threading.Thread(target=when_it_waits)
+        thread.start()
+        with pytest.raises(Interrupted):
+            gate.enter(20)
+        thread.join()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    behind = gate._queue()
+    gate.leave()
+    assert served([behind]) == [True]
 
 
 @pytest.mark.parametrize("turns", range(6))

@@ -5,14 +5,17 @@ Which of them the openai package reads differs from version to version, so this 
 
 from __future__ import annotations
 
+import shutil
 import ssl
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hymemory_adapters.core.lost import EndpointError
 from tests.support.calls import GOOD, Write, ask, both_ways, writer_at
-from tests.support.scripted import ScriptedEndpoint
+from tests.support.scripted import Fail, ScriptedEndpoint
 
 pytestmark = both_ways
 
@@ -88,3 +91,42 @@ def test_a_ca_bundle_changes_no_header(write: Write, monkeypatch: pytest.MonkeyP
         write(writer_at(endpoint, ca_bundle=bundle, **OURS), ask())
         assert "theirs" not in f"{endpoint.chats[0].headers}"
         assert endpoint.chats[0].headers["x-ours"] == "ours-header"
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A certificate that no authority knows, with its key in the same file."""
+    openssl, made = shutil.which("openssl"), tmp_path_factory.mktemp("tls") / "both.pem"
+    if openssl is None:
+        pytest.skip("makes its certificate with openssl")
+    new = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=here"]
+    also = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(made), "-out", str(made.with_suffix(".crt"))]
+    subprocess.run([openssl, *new, *also], check=True, capture_output=True)
+    with made.open("a") as both:
+        both.write(made.with_suffix(".crt").read_text())
+    return made
+
+
+@pytest.mark.parametrize("bundled", [True, False], ids=["in the bundle", "in none"])
+def test_a_server_is_trusted_by_the_ca_bundle(write: Write, certificate: Path, bundled: bool) -> None:
+    endpoint = ScriptedEndpoint(GOOD)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificate)
+    endpoint._server.socket = context.wrap_socket(endpoint._server.socket, server_side=True)
+    bundle = str(certificate.with_suffix(".crt")) if bundled else None
+    writer = writer_at(endpoint.url.replace("http:", "https:"), ca_bundle=bundle, retry_seconds=0)
+    with endpoint:
+        if bundled:
+            assert write(writer, ask()).event.outcome == "ok"
+        else:
+            with pytest.raises(EndpointError):
+                write(writer, ask())
+    assert len(endpoint.chats) == bundled
+
+
+def test_the_sdk_sends_nothing_again_by_itself(write: Write) -> None:
+    """Retries are counted, and end with the deadline: the SDK's own would do neither."""
+    with ScriptedEndpoint(Fail(503, headers={"Retry-After": "0.01"}), GOOD) as endpoint:
+        with pytest.raises(EndpointError):
+            write(writer_at(endpoint, retry_seconds=0), ask())
+        assert len(endpoint.chats) == 1

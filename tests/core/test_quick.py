@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from jsonschema.validators import extend
 from referencing import Registry
 
 from hymemory_adapters.core.quick import quick
+from tests.support.scripted import ScriptedEndpoint
 
 
 def both(schema: dict[str, Any], value: Any) -> tuple[bool, bool]:
@@ -91,6 +93,11 @@ def test_it_says_what_jsonschema_says(schema: dict[str, Any], values: list[Any])
         pytest.param({"enum": ["a", {"b": 1}]}, "b", False, id="another-word"),
         pytest.param({"enum": ["a", {"b": 1}]}, {"b": 1.0}, True, id="an-object"),
         pytest.param({"enum": [1, "True"]}, True, False, id="true-is-not-one"),
+        pytest.param({"type": "integer"}, 1.0, True, id="a-kind-that-python-calls-otherwise"),
+        pytest.param({"type": "integer"}, True, False, id="no-integer"),
+        pytest.param({"type": ["string", "null"]}, None, True, id="one-of-two-kinds"),
+        pytest.param({"type": ["string", "null"]}, 1, False, id="neither-kind"),
+        pytest.param({"type": "string", "default": date(2026, 11, 30)}, "a", True, id="what-is-no-json-stands-in-it"),
     ],
 )
 def test_keywords(schema: dict[str, Any], value: Any, fits: bool) -> None:
@@ -103,6 +110,62 @@ def test_what_the_validator_was_extended_with_holds() -> None:
 
     ours: Any = extend(Draft202012Validator, {"maxItems": max_items})  # type: ignore[no-untyped-call]
     assert not quick(ours({"items": {"maxItems": 9}})).is_valid([[]])
+
+
+@pytest.mark.parametrize(("keyword", "word"), [("type", "integer"), ("enum", [7])])
+def test_what_is_left_to_the_validators_own_keywords_reaches_them_whole(keyword: str, word: Any) -> None:
+    got: list[Any] = []
+
+    def own(validator: Any, *rest: Any) -> Any:
+        got.extend((validator.schema, *rest))
+        yield ValidationError("never")
+
+    schema = {keyword: word}
+    ours: Any = extend(Draft202012Validator, {keyword: own})  # type: ignore[no-untyped-call]
+    assert not quick(ours(schema)).is_valid(7)
+    assert got == [schema, word, 7, schema]
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        pytest.param({"items": {"maxItems": 9}}, [[], []], id="items"),
+        pytest.param({"items": {"properties": {"a": {"maxItems": 9}}}}, [{"a": []}, {"a": []}], id="properties"),
+        pytest.param({"items": {"anyOf": [{"maxItems": 9}]}}, [[], []], id="anyOf"),
+    ],
+)
+def test_a_part_of_the_schema_has_one_validator_however_many_values_it_meets(schema: Any, value: Any) -> None:
+    """It is most of the time that jsonschema takes."""
+    met: list[Any] = []
+
+    def max_items(validator: Any, *_: Any) -> Any:
+        met.append(validator)
+        return ()
+
+    ours: Any = extend(Draft202012Validator, {"maxItems": max_items})  # type: ignore[no-untyped-call]
+    assert quick(ours(schema)).is_valid(value)
+    assert len(met) == 2
+    assert met[0] is met[1]
+
+
+@pytest.mark.parametrize(
+    ("keyword", "word", "value"),
+    [("type", "string", "a"), ("type", "object", {}), ("type", "array", []), ("enum", ["a"], "a")],
+)
+def test_the_commonest_questions_are_not_asked_of_jsonschema(keyword: str, word: Any, value: Any) -> None:
+    def slow(*_: Any) -> Any:
+        yield ValidationError("asked")
+
+    ours: Any = extend(Draft202012Validator, {keyword: slow})  # type: ignore[no-untyped-call]
+    assert quick(ours({keyword: word})).is_valid(value)
+
+
+def test_a_schema_elsewhere_is_not_fetched() -> None:
+    with ScriptedEndpoint("never") as endpoint:
+        validator = Draft202012Validator({"$ref": f"{endpoint.url}/schema.json"}, registry=Registry())
+        with pytest.raises(Exception, match=r"schema\.json"):
+            quick(validator).is_valid(1)
+        assert endpoint.requests == []
 
 
 @pytest.mark.parametrize("name", ["inner", "https://example.org/inner"])

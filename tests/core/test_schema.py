@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hymemory_adapters.core.schema import LIST_BOUND, MAX_PROBLEMS, Schema, wire_schema
+from hymemory_adapters.core.schema import LIST_BOUND, Schema, wire_schema
 from tests.support.scripted import ScriptedEndpoint
 from tests.support.strategies import json_values, texts
 
@@ -64,6 +64,11 @@ WIRE: dict[str, tuple[Any, Any]] = {
         {"properties": {"pattern": S, "maxLength": {**S, "maxLength": 2}, "$ref": S, "title": S}},
         {"properties": {"pattern": S, "maxLength": S, "$ref": S, "title": S}},
     ),
+    "reference_beside_old_definitions": (
+        {"$ref": "#/definitions/A", "definitions": {"A": {**S, "pattern": "x"}}},
+        {"$ref": "#/definitions/A", "definitions": {"A": S}},
+    ),
+    "items_of_an_older_draft": ({"items": [S, S]}, {"items": {}}),
     "true": (True, True),
     "false": (False, False),
     "nested": ({"properties": {"a": {"items": {"anyOf": [{"items": {**S, "maxLength": 1}}]}}}},
@@ -90,6 +95,7 @@ def test_a_wire_schema_of_its_own_is_reduced_too_and_validates_nothing() -> None
     assert schema.wire == {"type": "array"}
     assert schema.problems({"a": "x"}) == ()
     assert schema.digest == Schema(S, wire={"type": "array"}).digest != Schema(A).digest
+    assert (schema.name, Schema(A, name="demo_facts").name) == ("reply", "demo_facts")
 
 
 ITEM: dict[str, Any] = {
@@ -107,6 +113,14 @@ ACTION: dict[str, Any] = {
         {"properties": {"do": {"const": "add"}, "text": S}, "required": ["do", "text"], "additionalProperties": False},
         {"properties": {"do": {"const": "drop"}, "id": S}, "required": ["do", "id"], "additionalProperties": False},
     ]
+}
+THREE: dict[str, Any] = {
+    "oneOf": [
+        {"properties": {"do": {"const": do}, "id": S}, "required": ["do", "id"]} for do in ("add", "drop", "keep")
+    ]
+}
+ONE_OR_NULL: dict[str, Any] = {
+    "anyOf": [{"required": ["do", "id"], "properties": {"do": {"const": "add"}}}, {"type": "null"}]
 }
 MEMORY: dict[str, Any] = {"properties": {"memory": {"type": "array", "items": ITEM, "maxItems": 3}}}
 GOOD = {"text": "x", "event": "ADD"}
@@ -138,8 +152,27 @@ SAID: dict[str, tuple[dict[str, Any], Any, list[str]]] = {
         [f"$[{i}]: must satisfy maximum: 5" for i in (0, 2, 11)],
     ),
     "the_first_ten": (
-        {"items": S}, [1] * 15, [f"$[{i}]: must be string, is integer" for i in range(MAX_PROBLEMS)],
+        {"items": S}, [1] * 15, [f"$[{i}]: must be string, is integer" for i in range(10)],
     ),
+    "one_of_three": (THREE, {"do": "drop"}, ['$: the key "id" is missing']),
+    "one_of_none": (THREE, {"do": "edit", "id": "1"}, ['$.do: must be "add" or "drop" or "keep"']),
+    "one_of_several": ({"oneOf": [S, {"minLength": 1}]}, "x", ["$: fits more than one of the allowed forms"]),
+    "one_discriminator": (ONE_OR_NULL, {"do": "edit"}, ['$: the key "id" is missing']),
+    "additional_of_none": (
+        {"additionalProperties": False}, {"a": 1}, ["$: there is a key that does not belong here; allowed: none"],
+    ),
+    "const_number": ({"const": 5}, 4, ["$: must be 5"]),
+    "any_script": ({"enum": ["\u8336", "x"]}, "y", ['$: must be "\u8336" or "x"']),
+    "thirty_words": ({"enum": [*range(30)]}, "x", ["$: must be " + " or ".join(map(str, range(30)))]),
+    "more_words": ({"enum": [*range(31)]}, "x", ["$: must be " + " or ".join(map(str, range(30))) + " or ..."]),
+    "much_to_say": ({"pattern": "y" * 300}, "x", ['$: must satisfy pattern: "' + "y" * 199]),
+    "type_array": (S, [], ["$: must be string, is array"]),
+    "type_object": (S, {}, ["$: must be string, is object"]),
+    "type_of_a_hosts_own": (S, (), ["$: must be string, is tuple"]),
+    "max_items_bound": (
+        {"maxItems": 200}, [1] * 200, ["$: may have at most 199 items, and was perhaps cut there"],
+    ),
+    "max_items_of_no_list": ({"maxItems": 1}, "tea", []),
     "unknown_key_in_a_path": ({"additionalProperties": S}, {"peanuts": 1}, ['$["..."]: must be string, is integer']),
 }  # fmt: skip
 
@@ -198,13 +231,21 @@ INTEGRAL: dict[str, tuple[dict[str, Any], Any, Any]] = {
     "property": ({"properties": {"n": INTEGER}}, {"n": 2.0, "m": 2.0}, {"n": 2, "m": 2.0}),
     "items": ({"items": INTEGER}, [1, 2.0], [1, 2]),
     "map": ({"additionalProperties": INTEGER}, {"a": 1.0}, {"a": 1}),
+    "list_of_numbers": ({"items": {"type": "number"}}, [1.0], [1.0]),
+    "map_of_numbers": ({"additionalProperties": {"type": "number"}}, {"a": 1.0}, {"a": 1.0}),
+    "one_of": ({"oneOf": [INTEGER, S]}, 1.0, 1),
+    "reference_in_any_of": ({"anyOf": [{"$ref": "#/$defs/N"}, S], "$defs": {"N": INTEGER}}, 1.0, 1),
+    "reference_to_a_reference": (
+        {"$ref": "#/$defs/A", "$defs": {"A": {"items": {"$ref": "#/$defs/N"}}, "N": INTEGER}}, [1.0], [1],
+    ),
+    "reference_to_nothing": ({"anyOf": [{"items": INTEGER}, {"$ref": "#/$defs/A/B"}]}, [1.0], [1]),
     "any_of": ({"anyOf": [INTEGER, {"type": "null"}]}, 1.0, 1),
     "any_of_object": ({"anyOf": [{"type": "null"}, {"properties": {"n": INTEGER}}]}, {"n": 1.0}, {"n": 1}),
     "all_of": ({"allOf": [INTEGER]}, 1.0, 1),
     "type_list": ({"type": ["integer", "null"]}, 1.0, 1),
     "reference": ({"items": {"$ref": "#/$defs/N"}, "$defs": {"N": INTEGER}}, [1.0], [1]),
     "reference_to_root": ({"properties": {"n": INTEGER, "in": {"$ref": "#"}}}, {"in": {"n": 1.0}}, {"in": {"n": 1}}),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("schema", "value", "expected"), INTEGRAL.values(), ids=INTEGRAL)

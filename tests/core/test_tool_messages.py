@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import copy
 import json
+from datetime import date
 from typing import Any
 
 import pytest
 
 from hymemory_adapters import MalformedWriteError
 from hymemory_adapters.core.request import Request
-from hymemory_adapters.core.tool_messages import flattened, told
+from hymemory_adapters.core.tool_messages import flattened, noted, told
 from hymemory_adapters.core.tools import Answer, ToolCall, Tools, tool_contract
 from hymemory_adapters.core.write_call import Contract, WriteCall
 from hymemory_adapters.core.writer import Writer
 from hymemory_adapters.settings import WriterSettings
 from tests.support.calls import Write, both_ways
 from tests.support.scripted import Fail, Say, ScriptedEndpoint
-from tests.support.tools import FORGET, REMEMBER, SAID, TEA, asking, reply, tools_of
+from tests.support.tools import FORGET, PING, REMEMBER, SAID, TEA, asking, reply, tools_of
+
+DAY = date(2026, 11, 30)
 
 
 def test_the_tools_are_told_behind_the_hosts_own_system_prompt() -> None:
@@ -29,29 +32,55 @@ def test_the_tools_are_told_behind_the_hosts_own_system_prompt() -> None:
         assert json.dumps(function["parameters"]) in system["content"]
 
 
-def _part(text: str) -> dict[str, Any]:
-    return {"type": "text", "text": text}
+WHOLE = """# Tools
 
+- remember: Keep a fact.
+  JSON Schema of its arguments: {"type": "object"}
+- forget: \u5fd8\u8bb0
+  JSON Schema of its arguments: {"properties": {"day": {"default": "2026-11-30"}}}
+- ping: \n  JSON Schema of its arguments: {}
 
-SYSTEMS: dict[str, tuple[list[dict[str, Any]], int]] = {
-    "none": ([{"role": "user", "content": "Hi"}], 2),
-    "empty": ([{"role": "system", "content": ""}, {"role": "user", "content": "Hi"}], 2),
-    "null": ([{"role": "system", "content": None}, {"role": "user", "content": "Hi"}], 2),
-    "parts": (
-        [{"role": "system", "content": [{"type": "text", "text": "Keep"}]}, {"role": "user", "content": "Hi"}],
-        2,
+Answer with one JSON object and nothing else: """
+ENDS = {
+    False: (
+        '{"tool_calls": [{"name": "...", "arguments": {...}}]}\n'
+        'Call what needs to be called, one entry a call; if nothing does, answer {"tool_calls": []}.'
     ),
-    "no_messages": ([], 1),
+    True: (
+        '{"content": "...", "tool_calls": [{"name": "...", "arguments": {...}}]}\n'
+        'To call a tool, put the call into "tool_calls". To answer in words, put them into "content" and leave '
+        '"tool_calls" empty: [].'
+    ),
 }
 
 
-@pytest.mark.parametrize(("messages", "count"), SYSTEMS.values(), ids=SYSTEMS)
-def test_there_is_one_system_message(messages: list[dict[str, Any]], count: int) -> None:
+@pytest.mark.parametrize("text", [False, True])
+def test_all_that_is_told(text: bool) -> None:
+    """The model reads exactly this. Python hosts have values in their schemas that JSON does not have."""
+    functions = (
+        {**REMEMBER, "parameters": {"type": "object"}},
+        {"name": "forget", "description": " \u5fd8\u8bb0\n", "parameters": {"properties": {"day": {"default": DAY}}}},
+        PING,
+    )
+    assert told([], Tools(functions, text=text)) == [{"role": "system", "content": WHOLE + ENDS[text]}]
+
+
+USER = {"role": "user", "content": "Hi"}
+PARTS = [{"type": "text", "text": "Keep"}]
+SYSTEMS: dict[str, tuple[list[dict[str, Any]], Any]] = {
+    "none": ([USER], "Note."),
+    "empty": ([{"role": "system", "content": ""}, USER], "Note."),
+    "null": ([{"role": "system", "content": None}, USER], "Note."),
+    "text": ([{"role": "system", "content": "Keep"}, USER], "Keep\n\nNote."),
+    "parts": ([{"role": "system", "content": PARTS}, USER], [*PARTS, {"type": "text", "text": "Note."}]),
+    "no_messages": ([], "Note."),
+}
+
+
+@pytest.mark.parametrize(("messages", "content"), SYSTEMS.values(), ids=SYSTEMS)
+def test_there_is_one_system_message(messages: list[dict[str, Any]], content: Any) -> None:
     before = copy.deepcopy(messages)
-    sent = told(messages, tools_of(REMEMBER))
-    assert len(sent) == count
-    assert [message["role"] for message in sent[1:]] == ["user"] * (count - 1)
-    assert "Keep a fact." in json.dumps(sent[0])
+    assert noted(messages, "Note.") == [{"role": "system", "content": content}, *[USER] * bool(messages)]
     assert messages == before
 
 
@@ -91,6 +120,7 @@ def test_earlier_turns_are_told_in_the_form_that_is_asked_for() -> None:
         },
         {"role": "assistant", "content": "Done."},
         {"role": "tool", "name": "ping", "content": None},
+        {"role": "tool", "content": ["seen", {"type": "image_url"}]},
     ]
     before = copy.deepcopy(turns)
     user, called, results, done, late = flattened(turns)
@@ -108,13 +138,13 @@ def test_earlier_turns_are_told_in_the_form_that_is_asked_for() -> None:
         "content": "Result of remember (c1):\nkept\n\nResult of forget (c2):\nno\n!",
     }
     assert done == turns[4]
-    assert late == {"role": "user", "content": "Result of ping:\n"}
+    assert late == {"role": "user", "content": "Result of ping:\n\n\nResult of a tool:\nseen\n"}
     assert turns == before
 
 
 def test_text_beside_earlier_calls_is_kept_where_text_may_be() -> None:
     turn = {"role": "assistant", "content": "Let me see.", "tool_calls": [_called("c1", "ping", {})]}
-    (flat,) = flattened([turn], text=True)
+    _, flat = told([SAID[0], turn], tools_of(REMEMBER, text=True))
     assert json.loads(flat["content"])["content"] == "Let me see."
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from typing import Any
 
@@ -12,19 +11,11 @@ from hymemory_adapters import ConfigurationError
 from hymemory_adapters.core.problem import Problem
 from hymemory_adapters.core.reply import Reply
 from hymemory_adapters.core.request import Request
-from hymemory_adapters.core.schema import LIST_BOUND
+from hymemory_adapters.core.schema import LIST_BOUND, Schema
 from hymemory_adapters.core.tools import Answer, ToolCall, Tools, tool_contract
 from hymemory_adapters.core.write_call import judge
 from tests.support import cases
-from tests.support.tools import FORGET, PING, REMEMBER, TEA, asking, reply, tools_of
-
-
-def judged(text: str, tools: Tools, **more: Any) -> Any:
-    """What a reply is worth, and what the host gets of it."""
-    contract = tool_contract(asking(*tools.functions), tools, **more)
-    verdict = judge(Reply(text, finish_reason="stop"), contract)
-    return sorted({problem.rule for problem in verdict.problems}) or contract.render(verdict.value)
-
+from tests.support.tools import FORGET, PING, REMEMBER, TEA, asking, judged, reply, tools_of
 
 # -- how often --------------------------------------------------------------------------------------
 
@@ -52,7 +43,17 @@ def test_nothing_may_be_called(request_: Request) -> None:
 
 def test_no_parallel_calls() -> None:
     assert tools_of(REMEMBER, sampling={"parallel_tool_calls": False}).at_most == 1
+    assert tools_of(REMEMBER, tool_choice="required", sampling={"parallel_tool_calls": False}).at_most == 1
     assert tools_of(REMEMBER, sampling={"parallel_tool_calls": True}).at_most is None
+
+
+def test_tools_of_another_kind_are_none() -> None:
+    """A server's own tools have no function."""
+    request = Request(
+        [], tools=[{"type": "web_search"}, {"type": "function", "function": REMEMBER}, {"function": None}]
+    )
+    assert Tools.of(request) == Tools((REMEMBER,))
+    assert Tools.of(Request([], tools=[{"type": "web_search"}])) is None
 
 
 @pytest.mark.parametrize("choice", ["forgett", {"function": {"name": "forgett"}}])
@@ -127,146 +128,44 @@ def test_the_hosts_own_checks_see_the_answer() -> None:
     assert judged(reply(TEA), tools, check=check, render=lambda answer: len(answer.calls)) == 1
 
 
+def test_neither_text_nor_call_is_a_problem_of_the_whole_value() -> None:
+    contract = tool_contract(asking(REMEMBER), tools_of(REMEMBER, text=True))
+    (problem,) = judge(Reply("{}", finish_reason="stop"), contract).problems
+    assert str(problem).startswith("$: there is neither a tool call nor text")
+
+
+def test_what_is_left_undecided_is_seen_in_the_answer() -> None:
+    def undecided(answer: Answer) -> list[Problem]:
+        return [] if answer.calls else [Problem("undecided", "nothing was called")]
+
+    contract = tool_contract(asking(REMEMBER), tools_of(REMEMBER), undecided=undecided)
+    verdicts = [judge(Reply(text, finish_reason="stop"), contract) for text in (reply(), reply(TEA))]
+    assert [[problem.rule for problem in verdict.undecided] for verdict in verdicts] == [["undecided"], []]
+
+
+def test_a_lost_call_goes_back_in_the_hosts_form_too() -> None:
+    contract = tool_contract(
+        asking(REMEMBER),
+        tools_of(REMEMBER),
+        fallback=lambda fitting: Answer((ToolCall("remember", {"text": f"lost, {fitting}"}),)),
+        render=lambda answer: [call.arguments for call in answer.calls],
+        left_behind="The file stays",
+    )
+    assert contract.fallback is not None
+    assert contract.render(contract.fallback(None)) == [{"text": "lost, None"}]
+    assert contract.left_behind == "The file stays"
+
+
+def test_a_row_may_have_a_schema_of_its_own_and_little_else() -> None:
+    own = Schema({"type": "object", "properties": {"tool_calls": {"type": "array", "maxItems": 0}}})
+    tools = tools_of(REMEMBER)
+    assert tool_contract(asking(REMEMBER), tools, schema=own).schema is own
+    plain = tool_contract(asking(REMEMBER), tools)
+    assert (plain.schema, plain.fallback, plain.left_behind) == (tools.schema, None, "")
+
+
 @pytest.mark.parametrize("malformed", cases.malformed(json.loads(reply(TEA))), ids=lambda case: case.name)
 def test_the_common_malformed_replies_are_refused(malformed: Any) -> None:
     tools = tools_of(REMEMBER, FORGET)
     contract = tool_contract(asking(REMEMBER, FORGET), tools)
     assert judge(Reply(malformed.text, finish_reason=malformed.finish_reason), contract).problems
-
-
-# -- schemas of users ---------------------------------------------------------------------------------
-
-
-def nested(**more: Any) -> dict[str, Any]:
-    return {
-        "name": "save",
-        "description": "d",
-        "parameters": {
-            "type": "object",
-            "properties": {"person": {"$ref": "#/$defs/Person"}},
-            "required": ["person"],
-            "$defs": {
-                "Person": {
-                    "type": "object",
-                    "properties": {
-                        "name": {"type": "string"},
-                        "friends": {"type": "array", "items": {"$ref": "#/$defs/Person"}},
-                    },
-                    "required": ["name"],
-                }
-            },
-            **more,
-        },
-    }
-
-
-def save_number() -> dict[str, Any]:
-    """Another tool with a definition of the same name."""
-    made = copy.deepcopy(nested())
-    made["name"] = "save_number"
-    made["parameters"]["$defs"] = {"Person": {"type": "integer"}}
-    return made
-
-
-TREE: dict[str, Any] = {
-    "name": "plant",
-    "parameters": {
-        "type": "object",
-        "properties": {"leaf": {"type": "string"}, "under": {"type": "array", "items": {"$ref": "#"}}},
-        "required": ["leaf"],
-        "additionalProperties": False,
-    },
-}
-SIBLING: dict[str, Any] = {
-    "name": "pair",
-    "parameters": {
-        "type": "object",
-        "properties": {"a": {"type": "string"}, "b": {"$ref": "#/properties/a"}},
-        "required": ["a", "b"],
-    },
-}
-OLD_STYLE: dict[str, Any] = {
-    "name": "old",
-    "parameters": {
-        "type": "object",
-        "properties": {"a": {"$ref": "#/definitions/A~1B"}},
-        "required": ["a"],
-        "definitions": {"A/B": {"enum": ["x", "y"]}},
-    },
-}
-ANN = {"name": "Ann", "friends": [{"name": "Bo", "friends": [{"name": "Cy"}]}]}
-DEFINED: dict[str, tuple[list[dict[str, Any]], Any, bool]] = {
-    "nested": ([nested()], ("save", {"person": ANN}), True),
-    "nested_wrong": ([nested()], ("save", {"person": {"name": "Ann", "friends": [{"nam": "Bo"}]}}), False),
-    "beside_another": ([PING, nested()], ("save", {"person": ANN}), True),
-    "same_name_other_tool": ([nested(), save_number()], ("save_number", {"person": 7}), True),
-    "same_name_first_tool": ([nested(), save_number()], ("save", {"person": 7}), False),
-    "recursive_root": ([PING, TREE], ("plant", {"leaf": "a", "under": [{"leaf": "b"}]}), True),
-    "recursive_root_wrong": ([PING, TREE], ("plant", {"leaf": "a", "under": [{"leef": "b"}]}), False),
-    "sibling": ([PING, SIBLING], ("pair", {"a": "x", "b": "y"}), True),
-    "sibling_wrong": ([PING, SIBLING], ("pair", {"a": "x", "b": 1}), False),
-    "definitions": ([PING, OLD_STYLE], ("old", {"a": "x"}), True),
-    "definitions_wrong": ([PING, OLD_STYLE], ("old", {"a": "z"}), False),
-}
-
-
-@pytest.mark.parametrize(("functions", "call", "good"), DEFINED.values(), ids=DEFINED)
-def test_definitions_are_hoisted(functions: list[dict[str, Any]], call: Any, good: bool) -> None:
-    before = copy.deepcopy(functions)
-    tools = tools_of(*functions)
-    got = judged(reply(call), tools)
-    assert (got == Answer((ToolCall(*call),))) if good else (got == ["schema"])
-    assert functions == before
-    wire = json.dumps(tools.schema.wire)
-    assert "definitions" not in wire
-    assert set(tools.schema.wire.get("$defs", {})) >= {
-        ref.split("/")[2] for ref in _references(tools.schema.wire)
-    }  # every reference starts at a definition of the root
-
-
-def _references(schema: Any) -> list[str]:
-    if isinstance(schema, dict):
-        here = [schema["$ref"]] if isinstance(schema.get("$ref"), str) else []
-        return here + [ref for part in schema.values() for ref in _references(part)]
-    return [ref for part in schema for ref in _references(part)] if isinstance(schema, list) else []
-
-
-@pytest.mark.parametrize("reference", ["https://example.org/person.json", "#/$defs/Persn", "other.json#/a", "#anchor"])
-def test_a_reference_that_leads_nowhere_is_an_error(reference: str) -> None:
-    lost = {"name": "save", "parameters": {"type": "object", "properties": {"a": {"$ref": reference}}}}
-    with pytest.raises(ConfigurationError, match="the schema of the tool 'save' refers to"):
-        _ = tools_of(lost).schema
-
-
-def test_the_wire_lets_no_model_invent_keys_and_validation_keeps_to_the_users_schema() -> None:
-    open_tool = nested(additionalProperties=True)
-    for functions in ([REMEMBER], [nested()], [PING, nested()]):
-        wire = tools_of(*functions).schema.wire
-        assert not _open_objects(wire)
-    assert tools_of(open_tool).schema.wire["properties"]["tool_calls"]["items"]["properties"]["arguments"][
-        "additionalProperties"
-    ]
-    assert judged(reply(("remember", {"text": "x", "mood": "y"})), tools_of(REMEMBER)).calls
-
-
-def _open_objects(schema: Any) -> list[Any]:
-    if isinstance(schema, dict):
-        here = [schema] if "properties" in schema and schema.get("additionalProperties") is not False else []
-        return here + [found for part in schema.values() for found in _open_objects(part)]
-    return [found for part in schema for found in _open_objects(part)] if isinstance(schema, list) else []
-
-
-def test_what_servers_do_not_take_is_checked_here_and_not_sent() -> None:
-    strict = copy.deepcopy(REMEMBER)
-    strict["parameters"]["properties"]["text"] |= {"pattern": "^[A-Z]", "maxLength": 20, "format": "email"}
-    tools = tools_of(strict)
-    assert not {"pattern", "maxLength", "format", "minLength"} & {*json.dumps(tools.schema.wire).split('"')}
-    assert judged(reply(("remember", {"text": "likes tea"})), tools) == ["schema"]
-    assert judged(reply(("remember", {"text": "L" * 21})), tools) == ["schema"]
-    assert judged(reply(TEA), tools) == Answer((ToolCall(*TEA),))
-
-
-def test_the_same_tools_have_the_same_schema() -> None:
-    """So that its validator is built once, and the server compiles its grammar once."""
-    assert tools_of(REMEMBER, FORGET).schema is tools_of(copy.deepcopy(REMEMBER), FORGET).schema
-    assert tools_of(REMEMBER, FORGET).schema is not tools_of(FORGET, REMEMBER).schema

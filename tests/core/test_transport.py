@@ -19,6 +19,7 @@ from hymemory_adapters.core import endpoint as endpoint_module
 from hymemory_adapters.core.budget import Budget
 from hymemory_adapters.core.failure import Failure
 from hymemory_adapters.core.lost import EndpointError
+from hymemory_adapters.core.recovery import GoAround
 from tests.support.calls import GOOD, Write, ask, both_ways, writer_at
 from tests.support.scripted import Drop, Fail, Say, Script, ScriptedEndpoint
 
@@ -122,20 +123,6 @@ def test_how_long_is_waited(
     assert pause is None if least is None else least <= pause <= most
 
 
-def test_pauses_grow_to_five_seconds_and_an_answer_starts_the_count_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = 0.0
-    monkeypatch.setattr(patience, "time", SimpleNamespace(monotonic=lambda: now))
-    monkeypatch.setattr(patience, "random", SimpleNamespace(uniform=lambda low, high: high))
-    monkeypatch.setattr(patience, "_SHORTEST_PAUSE", 0.1)
-    patient, failure = patience.Patience(300), Failure("transport", "", 503)
-    pauses = [patient.pause(failure, 1000) for _ in range(8)]
-    assert pauses == pytest.approx([0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0])
-    now = 299.0
-    assert patient.pause(failure, 1000) is None
-    patient.answered()
-    assert patient.pause(failure, 1000) is not None
-
-
 # -- timeouts and the deadline ----------------------------------------------------------------------
 
 
@@ -162,12 +149,6 @@ def test_a_read_timeout_is_sent_again_once(write: Write, patient: int, monkeypat
             with pytest.raises(EndpointError, match=r"took the request twice.*HYMEMORY_TIMEOUT"):
                 write(writer_at(endpoint), ask())
         over.set()
-
-
-def test_a_second_read_timeout_is_the_last() -> None:
-    patient = patience.Patience(10)
-    pauses = [patient.pause(Failure(kind, ""), 60) for kind in ("read_timeout", "refused", "read_timeout")]
-    assert [pause is None for pause in pauses] == [False, False, True]
 
 
 @both_ways
@@ -261,6 +242,20 @@ def test_a_model_that_is_not_served_is_told_with_those_that_are(write: Write) ->
             assert lost.value.status == 404
         paths = [request.path.rpartition("/")[2] for request in endpoint.requests]
     assert paths == ["completions", "models", "completions"]
+
+
+@both_ways
+def test_a_list_that_could_not_be_had_is_asked_for_again(write: Write) -> None:
+    """A server that is still loading its model may have no list yet."""
+    with ScriptedEndpoint(Fail(404, "no such model"), models=["other"]) as endpoint:
+        for fail, said in ((True, "should the URL end in /v1"), (False, "it serves 'other'")):
+            endpoint.models_fail = fail
+            with pytest.raises(EndpointError, match=said):
+                write(writer_at(endpoint), ask())
+
+
+def test_what_needs_no_pause_has_none() -> None:
+    assert GoAround().pause == 0
 
 
 # -- nothing listens --------------------------------------------------------------------------------

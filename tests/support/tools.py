@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from hymemory_adapters.core.reply import Reply
 from hymemory_adapters.core.request import Request
-from hymemory_adapters.core.tools import Tools
+from hymemory_adapters.core.tools import Tools, tool_contract
+from hymemory_adapters.core.write_call import judge
 
 REMEMBER: dict[str, Any] = {
     "name": "remember",
@@ -39,3 +41,10 @@ def tools_of(*functions: dict[str, Any], text: bool = False, **more: Any) -> Too
 
 def reply(*calls: tuple[str, Any], **more: Any) -> str:
     return json.dumps({**more, "tool_calls": [{"name": name, "arguments": arguments} for name, arguments in calls]})
+
+
+def judged(text: str, tools: Tools, **more: Any) -> Any:
+    """What a reply is worth, and what the host gets of it."""
+    contract = tool_contract(asking(*tools.functions), tools, **more)
+    verdict = judge(Reply(text, finish_reason="stop"), contract)
+    return sorted({problem.rule for problem in verdict.problems}) or contract.render(verdict.value)

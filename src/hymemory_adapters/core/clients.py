@@ -50,17 +50,18 @@ class Clients:
                     self._for_loops.pop(other, None)
             # One that the SDK makes by itself would close itself in whichever loop it is collected.
             client = self._isolated(openai.AsyncOpenAI, openai.DefaultAsyncHttpxClient(**self._trust))
-            closing = self._close_at_the_end(loop, client)
+
+            async def close_at_the_end() -> AsyncGenerator[None, None]:
+                try:
+                    yield
+                finally:
+                    self._for_loops.pop(loop, None)
+                    await client.close()
+
+            closing = close_at_the_end()
             self._for_loops[loop] = client, closing
             await anext(closing)  # the loop knows a generator from its first step on
         return self._for_loops[loop][0]
-
-    async def _close_at_the_end(self, loop: asyncio.AbstractEventLoop, client: Any) -> AsyncGenerator[None, None]:
-        try:
-            yield
-        finally:
-            self._for_loops.pop(loop, None)
-            await client.close()
 
     @property
     def _trust(self) -> dict[str, Any]:
@@ -80,10 +81,8 @@ class Clients:
             default_headers=dict(settings.headers),
             max_retries=0,
             http_client=http_client,
-            organization="",
-            project="",
         )
-        # Given as None they come from the environment, given as "" they go out as empty headers.
+        # The constructor takes them from the environment, and "" in their place would go out as empty headers.
         client.organization = client.project = None
         # OPENAI_CUSTOM_HEADERS (openai >= 2) is merged in by the constructor: put ours back alone.
         client._custom_headers = dict(settings.headers)

@@ -26,11 +26,11 @@ class Conversation:
     def __init__(self, messages: Sequence[Message]) -> None:
         self.messages = list(messages)
         self._said: list[Message] = []
-        self._prompt_tokens: int | None = None  # of the host's messages, by the server's count
+        self._prompt_tokens: int  # of the host's messages, by the server's count; known with the first reply
 
     def ask_again(self, reply: Reply, problems: Sequence[Problem]) -> None:
         """Append a failed reply, and what is wrong with it."""
-        if self._prompt_tokens is None:
+        if not self._said:
             self._prompt_tokens = reply.tokens_in or estimated_prompt(self.messages)
         self._said += [
             {"role": "assistant", "content": _shown(reply)},
@@ -54,7 +54,7 @@ class Conversation:
         return min(estimated_prompt(self.messages), context // 2)
 
     def _fits(self, said: Sequence[Message], budget: Budget, context: int | None) -> bool:
-        prompt = (self._prompt_tokens or 0) + estimated_prompt(said)
+        prompt = self._prompt_tokens + estimated_prompt(said)
         return context is None or budget.fit(context, prompt)
 
 

@@ -50,7 +50,7 @@ def new_sites(found: Mapping[Site, int], known: Mapping[Site, int]) -> tuple[str
 def _uses(node: ast.AST, function: str, name: str) -> Iterator[tuple[str, str]]:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            yield from _uses(child, f"{function}.{child.name}".lstrip("."), name)
+            yield from _uses(child, f"{function}.{child.name}".removeprefix("."), name)
             continue
         if isinstance(child, ast.Attribute) and name in (
             getattr(child.value, "attr", None),  # self.llm.x

@@ -128,7 +128,7 @@ class Endpoint:
         schema: Schema | None,
         form: str | None,
         max_tokens: int | None,
-        timeout: float | Callable[[], float],
+        timeout: Callable[[], float],
         stream: bool = False,
     ) -> Operation:
         """Build one chat request.
@@ -139,7 +139,7 @@ class Endpoint:
             schema: constrains the reply; ``None`` leaves the host's own ``response_format`` and tools.
             form: how the schema is told, one of ``FORMS``.
             max_tokens: the output budget; ``None`` leaves the server's.
-            timeout: seconds, or what says them when the request goes out: it may wait for its place.
+            timeout: says the seconds when the request goes out: it may wait for its place.
             stream: whether the answer is to be a stream of chunks.
         """
         import openai
@@ -153,7 +153,7 @@ class Endpoint:
             body["stream"] = True
 
         def send(client: Any) -> Any:
-            seconds = timeout() if callable(timeout) else timeout
+            seconds = timeout()
             wait = openai.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds))
             return client.chat.completions.create(**body, extra_body=extra, timeout=wait)
 
@@ -232,7 +232,7 @@ def endpoint_of(settings: WriterSettings) -> Endpoint:
 
 def _identity(settings: WriterSettings) -> str:
     secret = settings.api_key.get_secret_value() if settings.api_key else None
-    return json.dumps([settings.model_dump(mode="json", exclude={"api_key"}), secret])
+    return json.dumps([settings.model_dump_json(), secret])  # the dump hides the key
 
 
 def _gate(places: int) -> Gate:

@@ -61,7 +61,7 @@ class Exchange:
         request: Request,
         call: WriteCall | None,
         contract: Contract | None,
-        stream: bool = False,
+        stream: bool,
     ) -> None:
         self.result: Written | None = None
         self._host, self._settings, self._endpoint = host, settings, endpoint
@@ -170,8 +170,8 @@ class Exchange:
         raise GoAround
 
     def _note(self, reply: Reply, problems: Sequence[Problem]) -> None:
-        seconds = time.monotonic() - self._sent_at if self._sent_at else 0.0
-        self._record.note(reply, problems, seconds=seconds, transport_retries=self._recovery.take_retries())
+        seconds, retries = time.monotonic() - self._sent_at, self._recovery.take_retries()
+        self._record.note(reply, problems, seconds=seconds, transport_retries=retries)
         self._sent_at = 0.0
         if reply.reasoning and ((reply.text or "").strip() or any(p.rule == "reasoning_only" for p in problems)):
             say_once(f"thinking:{self._settings.base_url}", advice.thinking(self._settings))

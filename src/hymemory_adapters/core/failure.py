@@ -30,7 +30,7 @@ _LATER = frozenset({408, 409, 425, 429})
 _SCHEMA_WORDS = re.compile(
     r"(json|output)[ _]?schema contains|features not supported|into a grammar|grammar error|invalid (json )?schema|"
     r"schema conversion failed|failed to (compile|parse) (json )?grammar|"
-    r"unsupported (json )?schema|schema .{0,40}(not supported|invalid|unsupported)|invalid schema for response_format",
+    r"unsupported (json )?schema|schema .{0,40}(not supported|invalid|unsupported)",
     re.IGNORECASE,
 )
 _FORM_WORDS = re.compile(
@@ -126,7 +126,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 def _refusal(error: openai.APIStatusError, constrained: bool, messages: Sequence[Mapping[str, Any]]) -> Failure:
     status = error.status_code
-    said = _server_text(error.body) or _server_text(getattr(error.response, "text", ""))
+    said = _server_text(error.body) or _server_text(error.response.text)
     detail = _clean(said, messages)
     if status in (401, 403):
         return Failure("key", detail, status)
@@ -138,7 +138,7 @@ def _refusal(error: openai.APIStatusError, constrained: bool, messages: Sequence
         return Failure("schema", detail, status)
     if constrained and _FORM_WORDS.search(said):
         return Failure("form", detail, status)
-    if _CONTEXT_WORDS.search(said) or getattr(error, "param", None) in ("max_tokens", "input_tokens"):
+    if _CONTEXT_WORDS.search(said) or error.param in ("max_tokens", "input_tokens"):
         context, prompt = _CONTEXT_IS.search(said), _PROMPT_IS.search(said)
         return Failure(
             "context",
@@ -153,8 +153,7 @@ def _refusal(error: openai.APIStatusError, constrained: bool, messages: Sequence
 def _server_text(body: object) -> str:
     """Dig the sentence out of the many forms that servers give an error body."""
     if isinstance(body, Mapping):
-        inner = body.get("message") or body.get("detail") or body.get("error")
-        return _server_text(inner) if inner is not None else ""
+        return _server_text(body.get("message") or body.get("detail") or body.get("error"))
     return body if isinstance(body, str) else ""
 
 

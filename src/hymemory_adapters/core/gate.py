@@ -69,5 +69,5 @@ class Gate:
 
     def _give_up(self, place: Future[None]) -> None:
         # The place may have come in the very moment of giving up: pass it on.
-        if not place.cancel() and not place.cancelled():
+        if not place.cancel():
             self.leave()

@@ -19,7 +19,6 @@ class GoAround(Exception):  # noqa: N818 (no error: the way to the next request)
     """Send the next request, after a pause of so many seconds."""
 
     def __init__(self, pause: float = 0.0) -> None:
-        super().__init__(pause)
         self.pause = pause
 
 
@@ -90,14 +89,14 @@ class Recovery:
                 self._step_down(failure, schema)
             case "context":
                 self._fit_context(failure, has_attempts=has_attempts)
-            case "model" if not self._endpoint.facts_tried or not self._endpoint.served:
+            case "model" if not self._endpoint.served:
                 self._refused_by, self.asking_facts = failure, True
                 raise GoAround
             case "refused" | "transport" | "read_timeout":
                 self._retry(failure, schema)
 
     def _step_down(self, failure: Failure, schema: Schema | None) -> None:
-        if schema is not None and self.form is not None:
+        if self.form is not None:
             only = schema if failure.kind == "schema" else None
             if self._endpoint.step_down(self.form, failure.detail, only):
                 raise GoAround
@@ -116,7 +115,7 @@ class Recovery:
             raise GoAround
 
     def _retry(self, failure: Failure, schema: Schema | None) -> None:
-        if failure.status == 500 and schema is not None and self.form != "prompt":
+        if failure.status == 500 and schema is not None:
             self._without_schema = self._patience.server_errors > 0
         pause = self._patience.pause(failure, self._budget.remaining)
         if pause is not None:

@@ -56,5 +56,4 @@ class Request:
     def digest(self) -> str:
         """SHA-256 of what the model is asked (messages, tools, format): the same for a host's repeat."""
         asked = [list(self.messages), self.response_format, list(self.tools), self.tool_choice]
-        raw = json.dumps(asked, sort_keys=True, default=repr).encode("utf-8", "surrogatepass")
-        return hashlib.sha256(raw).hexdigest()
+        return hashlib.sha256(json.dumps(asked, sort_keys=True, default=repr).encode()).hexdigest()

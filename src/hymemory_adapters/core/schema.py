@@ -148,7 +148,7 @@ def _described(error: Any, keys: frozenset[str]) -> Problem:
             message = f"the key {_listed(missing)} is missing"
         case "additionalProperties":
             known = list(error.schema.get("properties", ()))
-            message = f"there is a key that does not belong here; allowed: {_listed(known)}"
+            message = f"there is a key that does not belong here; allowed: {_listed(known) or 'none'}"
         case "type":
             message = f"must be {_listed(wanted, plain=True)}, is {_json_type(instance)}"
         case "enum" | "const":
@@ -157,8 +157,8 @@ def _described(error: Any, keys: frozenset[str]) -> Problem:
             message = "must not be empty" if wanted == 1 else f"must have at least {wanted} characters"
         case "maxItems":
             message = f"may have at most {wanted - (wanted >= LIST_BOUND)} items, and was perhaps cut there"
-        case "anyOf" | "oneOf":
-            message = "fits none of the allowed forms"
+        case "oneOf":  # with a cause, it fitted none of them
+            message = "fits more than one of the allowed forms"
         case None:  # the schema is False
             message = "there is a value that does not belong here"
         case _:
@@ -223,8 +223,7 @@ def _integers(value: Any, schema: Any, root: JSONSchema) -> Any:
             target = target.get(part, {})
         return _integers(value, target, root)
     if isinstance(value, float):
-        kinds = schema.get("type")
-        whole = value.is_integer() and "integer" in ([kinds] if isinstance(kinds, str) else kinds or ())
+        whole = value.is_integer() and "integer" in (schema.get("type") or ())
         return int(value) if whole else value
     if not isinstance(value, (list, dict)):
         return value

@@ -106,7 +106,7 @@ def misfits(answer: Any, value: Any, path: tuple[str | int, ...] = (), *, python
             answer.model_validate_json(json.dumps(value))
     except ValidationError as error:
         said = [text for _, text in strings_in(value) if len(text) >= _QUOTED]
-        return [_misfit(found, said, path) for found in error.errors(include_url=False)[:10]]
+        return [_misfit(found, said, path) for found in error.errors()[:10]]
     return []
 
 

@@ -92,7 +92,7 @@ class Tools:
             return cls(functions, 0, one, text)
         if choice in ("required", "any"):
             return cls(functions, 1, one)
-        return Tools.of(replace(request, tool_choice={"function": {"name": choice}}), text=text)
+        return Tools.of(replace(request, tool_choice={"function": {"name": choice}}))
 
     @property
     def schema(self) -> Schema:

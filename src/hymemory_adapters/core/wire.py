@@ -17,7 +17,8 @@ FORMS = ("json_schema", "json_object", "prompt")
 # (measured: vLLM 0.32.0), so the writer's own no-think switch is the only one that goes out.
 _STRIPPED = frozenset({"reasoning_effort", "reasoning", "include_reasoning", "thinking", "enable_thinking"})
 
-# What the openai client takes as an argument; whatever else a host names (top_k) goes into the body beside it.
+# What the openai client takes as an argument, where tracers that wrap it look; whatever else a host names (top_k) goes
+# into the body beside it.
 _SAMPLING = frozenset(
     {
         *("temperature", "top_p", "presence_penalty", "frequency_penalty", "seed", "stop", "n", "user"),
@@ -35,7 +36,7 @@ def chat_body(
     form: str | None,
     max_tokens: int | None,
 ) -> dict[str, Any]:
-    """Build the part of a chat request's body that OpenAI's API knows; see ``Endpoint.chat``."""
+    """Build what the openai client takes as arguments of a chat request; see ``Endpoint.chat``."""
     body: dict[str, Any] = {"model": model, "messages": list(messages)}
     body |= {k: v for k, v in request.sampling.items() if v is not None and k in _SAMPLING}
     if max_tokens is not None:
@@ -64,11 +65,11 @@ def extra_body(request: Request, no_think: Mapping[str, Any]) -> dict[str, Any]:
 def parse_completion(completion: Any) -> Reply | None:
     """Read an openai ``ChatCompletion``; ``None`` if the server sent something else with status 200."""
     choices = getattr(completion, "choices", None)
-    choice = choices[0] if isinstance(choices, list) and choices else None
-    message = getattr(choice, "message", None)
-    if choice is None or message is None or not hasattr(message, "content"):
+    choice: Any = choices[0] if isinstance(choices, list) and choices else None
+    message: Any = getattr(choice, "message", None)
+    if not hasattr(message, "content"):
         return None
-    usage, content = getattr(completion, "usage", None), message.content
+    usage, content = completion.usage, message.content
     reasoning = getattr(message, "reasoning", None) or getattr(message, "reasoning_content", None)
     return Reply(
         text=content if isinstance(content, str) else None,
