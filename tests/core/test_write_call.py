@@ -129,3 +129,34 @@ def test_reasoning_alone_is_no_answer() -> None:
     problem = Problem("reasoning_only", "only reasoning came back, and no answer")
     assert judge(Reply(None, THOUGHT), Contract(FACTS)) == Verdict(problems=(problem,))
     assert judge(Reply(" ", THOUGHT), Contract()) == Verdict(problems=(problem,))
+
+
+# -- the rules of the call ----------------------------------------------------------------------------
+
+WRONG, UNSURE = Problem("wrong", "this was not offered"), Problem("unsure", "nothing was decided")
+
+
+def _rules(of: Schema | None) -> Contract:
+    """Finds a value wrong, or unsure, by a word in it; what is wrong is never asked whether it is unsure."""
+    return Contract(
+        of,
+        check=lambda value: [WRONG] if "bad" in str(value) else [],
+        undecided=lambda value: [UNSURE] if "bad" in str(value) or "unsure" in str(value) else [],
+    )
+
+
+RULES: dict[str, tuple[Schema | None, str, Verdict]] = {
+    "text": (None, "<think>hm</think>Likes tea", Verdict("Likes tea", normalisations=("think",))),
+    "text like JSON": (None, '{"facts": []}', Verdict('{"facts": []}')),
+    "bad text": (None, "bad", Verdict("bad", (WRONG,))),
+    "unsure text": (None, "unsure", Verdict("unsure", (), (UNSURE,))),
+    "value": (FACTS, f"```\n{GOOD}\n```", Verdict({"facts": ["Likes tea"]}, normalisations=("fence",))),
+    "bad value": (FACTS, '{"facts": ["bad"]}', Verdict({"facts": ["bad"]}, (WRONG,))),
+    "unsure value": (FACTS, '{"facts": ["unsure"]}', Verdict({"facts": ["unsure"]}, (), (UNSURE,))),
+}
+
+
+@pytest.mark.parametrize(("schema", "text", "verdict"), RULES.values(), ids=RULES)
+def test_what_fits_is_held_against_the_calls_own_rules(schema: Schema | None, text: str, verdict: Verdict) -> None:
+    assert judge(Reply(text), _rules(schema)) == verdict
+    assert (Verdict().value, Verdict().problems, Verdict().undecided, Verdict().normalisations) == (None, (), (), ())
