@@ -37,7 +37,7 @@ WHOLE = """# Tools
 - remember: Keep a fact.
   JSON Schema of its arguments: {"type": "object"}
 - forget: \u5fd8\u8bb0
-  JSON Schema of its arguments: {"properties": {"day": {"default": "2026-11-30"}}}
+  JSON Schema of its arguments: {"properties": {"day": {"title": "\u65e5", "default": "2026-11-30"}}}
 - ping: \n  JSON Schema of its arguments: {}
 
 Answer with one JSON object and nothing else: """
@@ -57,9 +57,10 @@ ENDS = {
 @pytest.mark.parametrize("text", [False, True])
 def test_all_that_is_told(text: bool) -> None:
     """The model reads exactly this. Python hosts have values in their schemas that JSON does not have."""
+    day = {"title": "\u65e5", "default": DAY}
     functions = (
         {**REMEMBER, "parameters": {"type": "object"}},
-        {"name": "forget", "description": " \u5fd8\u8bb0\n", "parameters": {"properties": {"day": {"default": DAY}}}},
+        {"name": "forget", "description": " \u5fd8\u8bb0\n", "parameters": {"properties": {"day": day}}},
         PING,
     )
     assert told([], Tools(functions, text=text)) == [{"role": "system", "content": WHOLE + ENDS[text]}]
