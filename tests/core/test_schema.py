@@ -46,6 +46,7 @@ WIRE: dict[str, tuple[Any, Any]] = {
     ),
     "reference_remote": ({"items": {"$ref": "https://example.org/a.json"}}, {"items": {}}),
     "definitions": ({"definitions": {"A": {**S, "format": "date"}}}, {"definitions": {"A": S}}),
+    "defs": ({"$defs": {"A": {**S, "format": "date"}}}, {"$defs": {"A": S}}),
     "additional_false": ({"additionalProperties": False}, {"additionalProperties": False}),
     "additional_schema": ({"additionalProperties": {**S, "title": "x"}}, {"additionalProperties": S}),
     "pattern_properties": ({**A, "patternProperties": {"^x": S}}, A),
@@ -258,9 +259,10 @@ def test_integral_floats_become_integers_where_the_schema_says_so(
     assert (changed is value) == (repr(value) == repr(expected))
 
 
-def test_a_remote_reference_is_never_fetched() -> None:
+@pytest.mark.parametrize("identity", [{}, {"$id": "inner"}], ids=["quick", "by jsonschema alone"])
+def test_a_remote_reference_is_never_fetched(identity: dict[str, str]) -> None:
     with ScriptedEndpoint("{}") as endpoint:
-        schema = Schema({"properties": {"a": {"$ref": f"{endpoint.url}/schema.json"}}})
+        schema = Schema({"properties": {"a": {**identity, "$ref": f"{endpoint.url}/schema.json"}}})
         assert schema.wire == {"properties": {"a": {}}}
         with pytest.raises(Exception, match="Unresolvable"):
             schema.problems({"a": 1})
