@@ -38,6 +38,7 @@ def test_the_servers_last_reply_is_kept(write: Write) -> None:
     with ScriptedEndpoint(GOOD, BAD) as endpoint:
         written = write(writer_at(endpoint, attempts=2), ask("kept"))
         assert (written.reply.text, written.event.outcome) == (GOOD, "ok")
+        assert (written.event.host, written.event.call) == ("demo", "demo.kept")
         written = write(writer_at(endpoint, attempts=2), ask("kept", text="again"))
         assert (written.reply.text, written.event.outcome) == (BAD, "salvaged")
     with ScriptedEndpoint(Drop()) as endpoint:
