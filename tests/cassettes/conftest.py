@@ -1,10 +1,14 @@
-"""How cassettes are recorded, stored and matched: method, path and body; only harmless headers; nothing unplayed."""
+"""How cassettes are recorded, stored and matched: method, path and body; only harmless headers; nothing unplayed.
+
+They are played on a day that is not today, so that a request which holds the day fails at once and not tomorrow.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
+from datetime import timedelta
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -12,8 +16,14 @@ from typing import Any
 import pytest
 
 from hymemory_adapters import packaged
+from tests.live.server import LIVE
 
 pytest.importorskip("vcr", reason="cassettes are played by nox -s cassettes")
+time_machine = pytest.importorskip("time_machine", reason="cassettes are played by nox -s cassettes")
+
+ANOTHER_DAY = time_machine.travel(timedelta(days=400, hours=7))
+if LIVE.base_url is None:
+    ANOTHER_DAY.start()  # here: prompts may hold the day on which the host was imported
 
 ROOT = Path(__file__).resolve().parents[2] / "cassettes"
 HOSTS = packaged.read("hosts.toml")
@@ -22,6 +32,11 @@ PLACE = "http://127.0.0.1:8000"
 HEADERS = ("content-type",)
 LONGEST = 500
 """Characters of a message that are stored as they are."""
+
+
+def pytest_sessionfinish() -> None:
+    if LIVE.base_url is None:
+        ANOTHER_DAY.stop()
 
 
 def _kept(headers: Any) -> dict[str, Any]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from operator import itemgetter
 from typing import Any
 
 from hymemory_adapters.core.tools import Tools
-from tests.live.row import FACTS, KNOWN, Messages, Row
+from tests.live.row import DAY, FACTS, KNOWN, Messages, Row
 
 
 def rows() -> dict[str, Row]:
@@ -44,15 +45,18 @@ def rows() -> dict[str, Row]:
                 "mem0.additive",
                 lambda text, count=count: (
                     prompts.ADDITIVE_EXTRACTION_PROMPT,
-                    # A fixed day: what is recorded today is played tomorrow.
-                    additive(existing_memories=shown(count), new_messages=talk(text), current_date="2026-11-30"),
+                    additive(existing_memories=shown(count), new_messages=talk(text), current_date=DAY),
                 ),
                 items=itemgetter("memory"),
                 item_keys=item,
             )
             for count in (0, 3)
         }
-    facts = row("mem0.facts", lambda text: get_fact_retrieval_messages(talk(text)), items=itemgetter("facts"))
+
+    def on_the_day(text: str) -> list[str]:  # the prompt takes no day: it holds the one on which it was imported
+        return [re.sub(r"(?<=Today's date is )[\d-]+", DAY, content) for content in get_fact_retrieval_messages(text)]
+
+    facts = row("mem0.facts", lambda text: on_the_day(talk(text)), items=itemgetter("facts"))
     updates = {
         f"mem0.update-{count}": row(
             "mem0.update",

@@ -12,6 +12,8 @@ from hymemory_adapters.core.tools import Tools
 
 Messages = list[dict[str, Any]]
 
+DAY = "2026-11-30"
+"""What a host's prompts are told that the day is: what is recorded today is played tomorrow."""
 TALK = "I moved to Pune, and I drink black coffee every morning."
 FACTS = ("Moved to Pune", "Drinks black coffee every morning")
 KNOWN = tuple(f"Note {number}: {text}" for number in range(4) for text in ("Lives in Oslo", "Likes tea", "Has a dog"))
