@@ -141,6 +141,7 @@ WORDS: dict[str, str] = {
     "the schema given is invalid": "schema",
     "the schema has unsupported keys": "schema",
     "schema invalid": "schema",
+    "json_schema is not supported": "form",  # the form, by its name: no other schema would fare better
     "Response format is unknown here": "form",
     "json_schema is unknown here": "form",
     "json_object is unknown here": "form",

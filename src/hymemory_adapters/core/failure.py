@@ -30,7 +30,7 @@ _LATER = frozenset({408, 409, 425, 429})
 _SCHEMA_WORDS = re.compile(
     r"(json|output)[ _]?schema contains|features not supported|into a grammar|grammar error|invalid (json )?schema|"
     r"schema conversion failed|failed to (compile|parse) (json )?grammar|"
-    r"unsupported (json )?schema|schema .{0,40}(not supported|invalid|unsupported)",
+    r"unsupported (json )?schema|\bschema .{0,40}(not supported|invalid|unsupported)",
     re.IGNORECASE,
 )
 _FORM_WORDS = re.compile(
