@@ -171,6 +171,8 @@ def test_the_words_that_decide(server: ScriptedEndpoint, words: str, kind: str) 
 def test_what_an_error_body_means(server: ScriptedEndpoint, status: int, body: Any, kind: str) -> None:
     failure = failed(server, status, body)
     assert (failure.kind, failure.status) == (kind, status)
+    if kind != "context":
+        assert failure.context is failure.prompt is None
     if body:
         assert failure.detail
     assert "\n" not in failure.detail
