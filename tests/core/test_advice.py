@@ -91,8 +91,13 @@ FAILURES: dict[str, tuple[Failure, dict[str, Any], dict[str, Any], list[str]]] =
         ],
     ),
     "dropped": (Failure("transport", "reset"), {}, {}, ["did not answer: reset. It was tried for 10 seconds"]),
-    "any other": (Failure("request", "no such thing", 400), {}, {}, ["refused the request (HTTP 400): no such thing"]),
-    "no words": (Failure("request", ""), {}, {}, ["refused the request"]),
+    "any other": (
+        Failure("request", "no such thing", 400),
+        {},
+        {},
+        ["refused the request (HTTP 400): no such thing. Its log"],
+    ),
+    "no words": (Failure("request", ""), {}, {}, ["refused the request. Its log may say more, and `hymemory doctor`"]),
     "a form": (Failure("form", "no", 400), {}, {}, ["refused the request (HTTP 400): no"]),
 }
 
@@ -106,7 +111,7 @@ def test_why_the_endpoint_brought_no_reply(
         assert part in told
     assert "None" not in told
     if not failure.detail:
-        assert told.endswith(("refused the request", "--max-model-len"))
+        assert told.endswith(("with the schema of each write call", "--max-model-len"))
 
 
 def test_that_nothing_listened_a_moment_ago() -> None:
@@ -123,6 +128,8 @@ def attempt(rule: str, finish: str | None = "stop", tokens: int | None = 20, num
     return Attempt(number, finish, problems, 100, tokens)
 
 
+MORE = "HYMEMORY_ATTEMPTS (now 3) allows for more of them"
+DOCTOR = f"`hymemory doctor` says whether this server holds the model to a schema; {MORE}"
 MALFORMED: dict[str, tuple[list[Attempt], dict[str, Any], str]] = {
     "one": (
         [attempt("schema")],
@@ -134,7 +141,7 @@ MALFORMED: dict[str, tuple[list[Attempt], dict[str, Any], str]] = {
         {},
         "none of 2 replies of 'm' could be taken. Attempt 2: $.a: this is empty; and more (finish reason stop, 20 ",
     ),
-    "nothing is given": ([attempt("schema", None, None)], {}, "(finish reason not given, tokens not given)"),
+    "nothing is given": ([attempt("schema", None, None)], {}, f"(finish reason not given, tokens not given). {DOCTOR}"),
     "thinks": ([attempt("thinking_only")], {}, "20 tokens). The model thinks: check the writer's no_think switch"),
     "thought": (
         [attempt("reasoning_only"), attempt("schema", number=2)],
@@ -146,7 +153,27 @@ MALFORMED: dict[str, tuple[list[Attempt], dict[str, Any], str]] = {
         {},
         """the server flag --structured-outputs-config '{"backend": "xgrammar", "disable_any_whitespace": true}'""",
     ),
-    "loops in text": ([attempt("looping", "length")], {"text": True}, "(finish reason length, 20 tokens)"),
+    "loops in text": ([attempt("looping", "length")], {"text": True}, f"(finish reason length, 20 tokens). {MORE}"),
+    "not constrained": (
+        [attempt("schema")],
+        {"constrain": "off"},
+        f"20 tokens). HYMEMORY_CONSTRAIN is off, so that nothing holds the model to the schema; {MORE}",
+    ),
+    "text, not constrained": (
+        [attempt("empty")],
+        {"constrain": "off", "text": True},
+        f"(finish reason stop, 20 tokens). {MORE}",
+    ),
+    "stopped by the server": (
+        [attempt("schema"), attempt("finish_reason", "content_filter", number=2)],
+        {},
+        "(finish reason content_filter, 20 tokens). The server's log may say why",
+    ),
+    "stopped by the server before": (
+        [attempt("finish_reason", "abort"), attempt("schema", number=2)],
+        {},
+        f"(finish reason stop, 20 tokens). {DOCTOR}",
+    ),
     "cut": ([attempt("truncated", "length", 4096)], {}, "). Raise HYMEMORY_MAX_TOKENS (now 4096)"),
     "cut at the ceiling": (
         [attempt("truncated", "length", 16384)],
@@ -154,22 +181,23 @@ MALFORMED: dict[str, tuple[list[Attempt], dict[str, Any], str]] = {
         "). Raise HYMEMORY_MAX_TOKENS_CEILING (now 16384)",
     ),
     "cut, uncounted": ([attempt("truncated", "length", None)], {}, "). Raise HYMEMORY_MAX_TOKENS_CEILING (now 16384)"),
-    "cut by its own end": ([attempt("truncated")], {}, "(finish reason stop, 20 tokens)"),
+    "cut by its own end": ([attempt("truncated")], {}, f"(finish reason stop, 20 tokens). {DOCTOR}"),
     "cut before": (
         [attempt("truncated", "length", 4096), attempt("schema", number=2)],
         {},
-        "(finish reason stop, 20 tokens)",
+        f"(finish reason stop, 20 tokens). {DOCTOR}",
     ),
-    "long and malformed": ([attempt("schema", "length", 4096)], {}, "(finish reason length, 4096 tokens)"),
+    "long and malformed": ([attempt("schema", "length", 4096)], {}, f"(finish reason length, 4096 tokens). {DOCTOR}"),
 }
 
 
 @pytest.mark.parametrize(("attempts", "more", "words"), MALFORMED.values(), ids=MALFORMED)
 def test_why_no_reply_could_be_taken(attempts: list[Attempt], more: dict[str, Any], words: str) -> None:
-    told = advice.malformed(settings(model="m"), attempts, **more)
+    given = {key: value for key, value in more.items() if key != "text"}
+    told = advice.malformed(settings(model="m", **given), attempts, text="text" in more)
     assert words in told
     if words.startswith("("):
-        assert told.endswith(words), "and no advice"
+        assert told.endswith(words)
 
 
 @pytest.mark.parametrize(("tokens", "words"), [(100, "the prompt of 100 tokens fills"), (None, "the prompt fills")])

@@ -88,7 +88,7 @@ def test_what_is_asked_for(
     [
         (CUT, r"finish reason length, 6000 tokens\)\. Raise HYMEMORY_MAX_TOKENS_CEILING \(now 6000\)$"),
         (LOOP, r"finish reason length, 4096 tokens\)\..*disable_any_whitespace"),
-        (Say("prose"), r"finish reason stop, 20 tokens\)$"),
+        (Say("prose"), r"finish reason stop, 20 tokens\)\. `hymemory doctor` says"),
         (Say("", "length", "Let me think. " * 99), r"only reasoning came back.* The model thinks: check .* no_think"),
     ],
     ids=["truncated", "looping", "malformed", "cut while thinking"],

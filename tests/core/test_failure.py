@@ -248,6 +248,13 @@ def test_retry_after(server: ScriptedEndpoint, header: str, least: float | None,
 # -- the conversation stays out ---------------------------------------------------------------------
 
 SHORT, FOREIGN = "PIN 4711", "爱丽丝低声说她的保险箱密码是四七一一"
+
+
+def prompt(line: str) -> str:
+    """A host's long prompt, with what was said in a line of its own."""
+    return f"You note what people say.\nInput:\n{line}\nOutput: JSON"
+
+
 ECHOES: dict[str, tuple[str, Any]] = {
     "word for word": (SAID, vllm(f"invalid message: {SAID}")),
     "in a list": (SAID, vllm(f"1 validation error: {{'input': [{{'role': 'user', 'content': '{SAID}'}}]}}")),
@@ -261,6 +268,16 @@ ECHOES: dict[str, tuple[str, Any]] = {
     "a detail list": (FOREIGN, {"detail": [{"input": FOREIGN, "msg": "bad"}]}),
     "plain text": (SAID, SAID.encode()),
     "parts": ([{"type": "text", "text": SAID}], vllm(f"bad: {SAID}")),
+    "a line of a prompt": (prompt("My PIN is 4711"), vllm('blocked by policy: "My PIN is 4711"')),
+    "a line cut from its speaker": (prompt("user: I am Bob, HIV+"), vllm("blocked: I am  Bob, HIV+")),
+    "as short as a phrase": (prompt("I am Bob"), vllm("blocked: I am Bob")),
+    "a quotation": (prompt('[{"role": "user", "content": "My PIN is 4711"}]'), vllm("blocked: My PIN is 4711")),
+    "a literal": (prompt("['My PIN is 4711']"), vllm("blocked: My PIN is 4711")),
+    "a code": (prompt("`My PIN is 4711`"), vllm("blocked: My PIN is 4711")),
+    "a literal's line": (prompt(r"Rules:\nMy PIN is 4711\nEnd"), vllm("blocked: My PIN is 4711")),
+    "a short line, another script": (prompt(f"user: {FOREIGN[:4]}"), vllm(f"blocked: {FOREIGN[:4]}")),
+    "a short line, escaped": (prompt(FOREIGN[:4]), vllm(f"blocked: {json.dumps(FOREIGN[:4])}")),
+    "cut by us": (SHORT, vllm("na " * 98 + SHORT)),
 }
 
 
@@ -284,9 +301,21 @@ def test_the_sentence_is_dug_out(server: ScriptedEndpoint, body: Any) -> None:
     assert failed(server, 400, body).detail == "no such thing"
 
 
-@pytest.mark.parametrize("content", ["", None, "a", "it", SAID], ids=["empty", "null", "a letter", "a word", "long"])
+NO_ECHOES: dict[str, str | None] = {
+    "empty": "",
+    "null": None,
+    "a letter": "a",
+    "a word": "it",
+    "long": SAID,
+    "a word in a prompt": prompt("temperature"),
+    "few letters in a prompt": prompt("must be"),
+    "a few letters of another script": prompt("\u00e9t\u00e9"),
+}
+
+
+@pytest.mark.parametrize("content", NO_ECHOES.values(), ids=NO_ECHOES)
 def test_other_words_are_kept(server: ScriptedEndpoint, content: Any) -> None:
-    message = "temperature must be in [0, 2], got 9.0."
+    message = "temperature must be in [0, 2], got 9.0 (\u00e9t\u00e9)."
     assert failed(server, 400, vllm(message), messages=[{"role": "user", "content": content}]).detail == message
 
 

@@ -142,7 +142,7 @@ SAID: dict[str, tuple[dict[str, Any], Any, list[str]]] = {
     "const": ({"const": "x"}, "y", ['$: must be "x"']),
     "not_empty": (MEMORY, {"memory": [{**GOOD, "text": ""}]}, ["$.memory[0].text: must not be empty"]),
     "min_length": ({"minLength": 3}, "ab", ["$: must have at least 3 characters"]),
-    "max_items": (MEMORY, {"memory": [GOOD] * 4}, ["$.memory: may have at most 3 items, and was perhaps cut there"]),
+    "max_items": (MEMORY, {"memory": [GOOD] * 4}, ["$.memory: may have at most 3 items"]),
     "other_keyword": ({"maximum": 3}, 4, ["$: must satisfy maximum: 3"]),
     "false": ({"properties": {"old": False}}, {"old": 1}, ["$: there is a value that does not belong here"]),
     "branch_by_discriminator": (ACTION, {"do": "drop", "text": "x"}, ['$: the key "id" is missing']),
@@ -173,6 +173,7 @@ SAID: dict[str, tuple[dict[str, Any], Any, list[str]]] = {
     "max_items_bound": (
         {"maxItems": 200}, [1] * 200, ["$: may have at most 199 items, and was perhaps cut there"],
     ),
+    "max_items_one": ({"maxItems": 1}, [1, 2], ["$: may have at most 1 item"]),
     "max_items_of_no_list": ({"maxItems": 1}, "tea", []),
     "unknown_key_in_a_path": ({"additionalProperties": S}, {"peanuts": 1}, ['$["..."]: must be string, is integer']),
 }  # fmt: skip

@@ -256,7 +256,8 @@ def test_status_200_without_a_completion_is_a_loss_like_any_other(
         if call == "kept":
             assert json.loads(write(writer_at(endpoint), ask(call)).value) == {"facts": ["kept"]}
         else:
-            with pytest.raises(EndpointError, match=r"demo\.facts: .*(is no chat completion|answer cannot be read)") as lost:
+            told = r"demo\.facts: .*(is no chat completion|answer cannot be read)"
+            with pytest.raises(EndpointError, match=told) as lost:
                 write(writer_at(endpoint), ask(call))
             assert SAID not in str(lost.value)
         assert len(endpoint.chats) == 1

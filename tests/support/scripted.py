@@ -25,6 +25,8 @@ class Say:
     delay: float = 0.0
     breaks_off: bool = False
     """As a stream: the connection is closed in the middle."""
+    garbled: bool = False
+    """As a stream: what comes in the middle is no JSON."""
 
     def body(self, request: dict[str, Any]) -> dict[str, Any]:
         message: dict[str, Any] = {"role": "assistant", "content": self.text}
@@ -48,7 +50,7 @@ class Say:
         whole = self.body(request)
         base = {key: whole[key] for key in ("id", "created", "model")} | {"object": "chat.completion.chunk"}
         words = re.findall(r"\S+\s*", self.text or "")
-        for word in words[: len(words) // 2 if self.breaks_off else None]:
+        for word in words[: len(words) // 2 if self.breaks_off or self.garbled else None]:
             yield {**base, "choices": [{"index": 0, "delta": {"role": "assistant", "content": word}}]}
         yield {**base, "choices": [{"index": 0, "delta": {}, "finish_reason": self.finish_reason}]}
         if (request.get("stream_options") or {}).get("include_usage"):
@@ -217,10 +219,11 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("Transfer-Encoding", "chunked")
             self.end_headers()
             for chunk in entry.chunks(request):
-                if entry.breaks_off and chunk["choices"] and "finish_reason" in chunk["choices"][0]:
+                at_end = bool(chunk["choices"]) and "finish_reason" in chunk["choices"][0]
+                if entry.breaks_off and at_end:
                     self.wfile.flush()
                     return  # no last chunk: the client sees a connection that breaks
-                self._event(json.dumps(chunk))
+                self._event("{" if entry.garbled and at_end else json.dumps(chunk))
             self._event("[DONE]")
             self.wfile.write(b"0\r\n\r\n")
             self.wfile.flush()

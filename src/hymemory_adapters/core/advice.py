@@ -49,7 +49,10 @@ def failure(settings: WriterSettings, endpoint: Endpoint, what: Failure) -> str:
                 f"seconds at most (HYMEMORY_RETRY_SECONDS), a whole call for {settings.deadline:g} (HYMEMORY_DEADLINE)"
             )
         case _:
-            return f"the server at {url} refused the request{status}{said}"
+            return (
+                f"the server at {url} refused the request{status}{said}. Its log may say more, and `hymemory doctor` "
+                "tries it with the schema of each write call"
+            )
 
 
 def refused(settings: WriterSettings, *, again: bool = False) -> str:
@@ -90,7 +93,14 @@ def malformed(settings: WriterSettings, attempts: Sequence[Attempt], *, text: bo
         return f"{said}. A loop of white space is cured by the server flag {NO_WHITESPACE}"
     if "truncated" in rules and last.finish_reason == "length":
         return f"{said}. {_more_tokens(settings, last)}"
-    return said
+    if any(problem.rule == "finish_reason" for problem in last.problems):
+        return f"{said}. The server's log may say why"
+    more = f"HYMEMORY_ATTEMPTS (now {settings.attempts}) allows for more of them"
+    if text:
+        return f"{said}. {more}"
+    if settings.constrain == "off":
+        return f"{said}. HYMEMORY_CONSTRAIN is off, so that nothing holds the model to the schema; {more}"
+    return f"{said}. `hymemory doctor` says whether this server holds the model to a schema; {more}"
 
 
 def context_full(settings: WriterSettings, reply: Reply) -> str:

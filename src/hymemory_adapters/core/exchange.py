@@ -240,7 +240,7 @@ class Exchange:
         except Exception:
             raise
         except BaseException:
-            if self._call is not None and self.result is None:
+            if self.result is None:
                 self._record.cancelled()
             raise
 

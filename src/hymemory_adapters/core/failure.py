@@ -50,6 +50,8 @@ _PROMPT_IS = re.compile(
 _SHOWN = 300
 _ECHO = 24
 _WORD = 4
+_PHRASE = 8
+_BETWEEN = re.compile(r"""\\n|[\n"'`]|: """)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,14 +161,27 @@ def _server_text(body: object) -> str:
 
 def _clean(text: str, messages: Sequence[Mapping[str, Any]]) -> str:
     """Shorten a server's words; drop them where they quote the conversation."""
-    text = " ".join(text.split())[:_SHOWN]
-    contents = [" ".join(str(message.get("content") or "").split()) for message in messages]
+    text = " ".join(text.split())[: _SHOWN + _ECHO]
+    said = [str(message.get("content") or "") for message in messages]
+    contents = [" ".join(content.split()) for content in said]
     asked = "\n".join([*contents, json.dumps(contents)])  # some servers quote it with \\u escapes
     windows = (text[i : i + _ECHO] for i in range(len(text) - _ECHO + 1))
-    short = (content for content in contents if _WORD <= len(content) < _ECHO)
-    if any(window in asked for window in windows) or any(content in text for content in short):
+    short = [content for content in contents if _WORD <= len(content) < _ECHO]
+    if any(window in asked for window in windows) or any(
+        part in text or json.dumps(part)[1:-1] in text for part in [*short, *_parts(said)]
+    ):
         return "(the server's words quote the request and are left out)"
-    return text
+    return text[:_SHOWN]
+
+
+def _parts(said: Sequence[str]) -> set[str]:
+    """What stands alone in a line or between quotes: hosts put what people say into long prompts.
+
+    One word of Latin letters is none: it may as well be the server's own.
+    """
+    parts = {" ".join(part.split()) for content in said for part in _BETWEEN.split(content)}
+    latin = {part for part in parts if part.isascii() and " " in part and len(part) >= _PHRASE}
+    return latin | {part for part in parts if not part.isascii() and len(part) >= _WORD}
 
 
 def _retry_after(error: openai.APIStatusError) -> float | None:

@@ -155,8 +155,10 @@ def _described(error: Any, keys: frozenset[str]) -> Problem:
             message = f"must be {_listed(wanted if kind == 'enum' else [wanted])}"
         case "minLength":
             message = "must not be empty" if wanted == 1 else f"must have at least {wanted} characters"
+        case "maxItems" if wanted >= LIST_BOUND:
+            message = f"may have at most {wanted - 1} items, and was perhaps cut there"
         case "maxItems":
-            message = f"may have at most {wanted - (wanted >= LIST_BOUND)} items, and was perhaps cut there"
+            message = f"may have at most {wanted} {'item' if wanted == 1 else 'items'}"
         case "oneOf":  # with a cause, it fitted none of them
             message = "fits more than one of the allowed forms"
         case None:  # the schema is False

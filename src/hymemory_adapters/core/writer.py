@@ -14,7 +14,7 @@ from tenacity import AsyncRetrying, RetryCallState, Retrying, retry_if_exception
 from hymemory_adapters.core import events
 from hymemory_adapters.core.endpoint import Endpoint, endpoint_of, only_known_errors
 from hymemory_adapters.core.exchange import Exchange, Written
-from hymemory_adapters.core.lost import warn_if_unheard
+from hymemory_adapters.core.lost import HyMemoryError, warn_if_unheard
 from hymemory_adapters.core.recovery import GoAround
 from hymemory_adapters.core.request import Request
 from hymemory_adapters.core.write_call import Contract, WriteCall
@@ -119,6 +119,16 @@ class Writer:
         return self._endpoint
 
     def _begin(self, request: Request, *, stream: bool = False) -> Exchange:
+        try:
+            return self._begun(request, stream=stream)
+        except HyMemoryError:
+            raise
+        except Exception as error:  # a fault of ours or of a host's row, in a request that has no record yet
+            # Not its text, which may quote the request. Some hosts drop the exception on the floor.
+            events.log.error("%s: a request could not be sent: %s", self.host, type(error).__name__)
+            raise
+
+    def _begun(self, request: Request, *, stream: bool) -> Exchange:
         call, contract = (None, None) if stream else self.recognise(request) or (None, None)
         if call is None:
             self._pass_through(request)
