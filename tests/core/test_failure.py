@@ -276,7 +276,8 @@ ECHOES: dict[str, tuple[str, Any]] = {
     "a code": (prompt("`My PIN is 4711`"), vllm("blocked: My PIN is 4711")),
     "a literal's line": (prompt(r"Rules:\nMy PIN is 4711\nEnd"), vllm("blocked: My PIN is 4711")),
     "a short line, another script": (prompt(f"user: {FOREIGN[:4]}"), vllm(f"blocked: {FOREIGN[:4]}")),
-    "a short line, escaped": (prompt(FOREIGN[:4]), vllm(f"blocked: {json.dumps(FOREIGN[:4])}")),
+    "a short line, escaped": (prompt("\u00e9t\u00e9s"), vllm("blocked: " + json.dumps("\u00e9t\u00e9s"))),
+    "cut and escaped": (FOREIGN, vllm(f"blocked: {json.dumps(FOREIGN)[:40]}")),
     "cut by us": (SHORT, vllm("na " * 98 + SHORT)),
 }
 

@@ -166,9 +166,9 @@ def _clean(text: str, messages: Sequence[Mapping[str, Any]]) -> str:
     contents = [" ".join(content.split()) for content in said]
     asked = "\n".join([*contents, json.dumps(contents)])  # some servers quote it with \\u escapes
     windows = (text[i : i + _ECHO] for i in range(len(text) - _ECHO + 1))
-    short = [content for content in contents if _WORD <= len(content) < _ECHO]
+    whole = {content for content in contents if len(content) >= _WORD}
     if any(window in asked for window in windows) or any(
-        part in text or json.dumps(part)[1:-1] in text for part in [*short, *_parts(said)]
+        part in text or json.dumps(part)[1:-1] in text for part in whole | _parts(said)
     ):
         return "(the server's words quote the request and are left out)"
     return text[:_SHOWN]
