@@ -26,6 +26,15 @@ import played_endpoint
 from llama_index.core.llms import ChatMessage
 from llama_index.memory.mem0 import Mem0Memory
 
+# What Ana says in mem0_quickstart.py, whose replies are played.
+SAID = (
+    "Hi, I'm Ana! I live in Lisbon and teach the cello. Could you help me with my baking? "
+    "I'm vegetarian, and my daughter Inês is allergic to peanuts.",
+    "We have moved: goodbye Lisbon, home is Porto now. The oven here is gas!",
+    "I told you something wrong: the allergist tested Inês today, and peanuts are fine. "
+    "It's hazelnuts that she must not eat.",
+)
+
 
 def open_memory(folder: str, embeddings: str) -> Mem0Memory:
     """Open LlamaIndex's Mem0 memory: the first line of the config is all that it takes."""
@@ -53,11 +62,7 @@ def main() -> None:
         print("No model here: replies written by hand are played.")
         os.environ["HYMEMORY_BASE_URL"] = loopback
     memory = open_memory(os.environ["MEM0_DIR"], loopback)
-    for said in (
-        "Hi, I'm Ana! I live in Lisbon and teach the cello.",
-        "We have moved: goodbye Lisbon, home is Porto now.",
-        "I told you something wrong about Inês. It's hazelnuts that she must not eat.",
-    ):
+    for said in SAID:
         print(f"Ana: {said}")
         memory.put(ChatMessage(role="user", content=said))
     for message in memory.get(input="Which nuts must Inês avoid?"):

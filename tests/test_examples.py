@@ -198,6 +198,24 @@ def test_llamaindex_needs_nothing_more(run: Run, tmp_path: Path) -> None:
 
 
 @in_llamaindex
+def test_llamaindex_remembers_what_was_said(run: Run) -> None:
+    """The replies that are played are the quickstart's, so that is what Ana says here too."""
+    done = run(
+        """
+        import json, llamaindex_mem0, mem0_quickstart
+
+        said = [message for _, messages in mem0_quickstart.SESSIONS for message in messages]
+        users = [message["content"] for message in said if message["role"] == "user"]
+        print(json.dumps([users, llamaindex_mem0.SAID]))
+        """
+    )
+    assert done.returncode == 0, done.stderr
+    quickstart, here = json.loads(done.stdout)
+    assert quickstart == here
+    assert len(here) == 3
+
+
+@in_llamaindex
 def test_llamaindex_hears_of_a_lost_write(run: Run) -> None:
     with ScriptedEndpoint("no JSON") as endpoint:
         done = run(LLAMAINDEX, HYMEMORY_BASE_URL=endpoint.url)

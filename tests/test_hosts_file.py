@@ -81,6 +81,13 @@ def test_the_extra_installs_what_the_file_says(name: str, row: dict[str, Any]) -
     assert len(too_old) == ("python" in row)
 
 
+@pytest.mark.parametrize("file", ["pyproject.toml", "examples/requirements.txt"])
+def test_the_examples_run_on_the_newest_that_is_tested(file: str) -> None:
+    (asked,) = re.findall(r"\bmem0ai[^\"\s]*", (ROOT / file).read_text(encoding="utf-8"))
+    newest, limit = FILE["mem0"]["tested"][-1]["version"], FILE["mem0"]["supported"].rpartition(",")[2]
+    assert asked == f"mem0ai>={newest},{limit}"
+
+
 def copy_of_the_package(folder: Path) -> str:
     package = Path(hymemory_adapters.__path__[0])
     shutil.copytree(package, folder / package.name, ignore=shutil.ignore_patterns("__pycache__"))

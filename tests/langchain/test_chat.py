@@ -126,6 +126,16 @@ def test_parameters_reach_the_wire(ask: Ask, make_model: Callable[..., Any], end
 
 
 @every_way
+def test_a_budget_may_be_a_string(ask: Ask, model: Any, endpoint: ScriptedEndpoint) -> None:
+    """As it is when it comes from the environment or a YAML file."""
+    endpoint.play(WORDS)
+    ask(model, "Count", max_tokens="50")
+    assert endpoint.chats[0].body["max_tokens"] == 50
+    with pytest.raises(ConfigurationError, match="max_tokens in the call is 'many'; it must be a whole number"):
+        ask(model, "Count", max_tokens="many")
+
+
+@every_way
 def test_tools_that_may_not_be_called_are_left_out(ask: Ask, model: Any, endpoint: ScriptedEndpoint) -> None:
     endpoint.play(WORDS)
     tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}

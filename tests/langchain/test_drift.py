@@ -14,10 +14,9 @@ from tests.support.scripted import ScriptedEndpoint
 
 IN_EVERY_VERSION = ("trustcall", "langmem")
 KNOWN = [
-    pytest.param(where, site, id=f"{where[0]} {site[1]} {site[2]}")
-    for where, known in sites._KNOWN.items()
-    for site in known
-    if where[0] in IN_EVERY_VERSION
+    pytest.param(package, site, id=f"{package} {site[1]} {site[2]}")
+    for package in IN_EVERY_VERSION
+    for site in sites._KNOWN[package]
 ]
 
 
@@ -26,23 +25,22 @@ def test_every_llm_call_of_what_is_installed_is_known() -> None:
 
 
 @pytest.mark.skipif(spec_of("langmem.knowledge") is None, reason="LangMem is not installed")
-@pytest.mark.parametrize(("where", "site"), KNOWN)
-def test_a_call_that_the_table_lacks_is_told(
-    where: tuple[str, str], site: drift.Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize(("package", "site"), KNOWN)
+def test_a_call_that_the_table_lacks_is_told(package: str, site: drift.Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """So the table holds nothing that is not there."""
-    fewer = {known: count - (known == site) for known, count in sites._KNOWN[where].items()}
-    monkeypatch.setattr(sites, "_KNOWN", {where: fewer})
+    fewer = {known: count - (known == site) for known, count in sites._KNOWN[package].items()}
+    monkeypatch.setattr(sites, "_KNOWN", {package: fewer})
     (told,) = sites.unknown_sites()
-    assert told.startswith(f"{where[0]}/{site[0]}: {site[1]} uses {site[2]}")
+    assert told.startswith(f"{package}/{site[0]}: {site[1]} uses {site[2]}")
 
 
 def test_the_classic_memories_are_looked_at() -> None:
-    folders = [where for where in sites._KNOWN if where[0].endswith(".memory") and spec_of(where[0])]
-    if not folders:
+    packages = [package for package in sites._KNOWN if package.endswith(".memory") and spec_of(package)]
+    if not packages:
         pytest.skip("langchain-classic is not installed")
-    for package, name in folders:
-        assert drift.uses_of(package, name)["entity.py", "ConversationEntityMemory.save_context", "chain.predict"] == 1
+    for package in packages:
+        found = drift.uses_of(package, sites._WATCHED[package])
+        assert found["entity.py", "ConversationEntityMemory.save_context", "chain.predict"] == 1
 
 
 def test_the_table() -> None:

@@ -111,7 +111,7 @@ def test_llamaindex_judges_its_own_values() -> None:
 
 def test_there_is_nothing_to_take_over(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HYMEMORY_ENABLE", "llamaindex")
-    with pytest.raises(ConfigurationError, match="HYMEMORY_ENABLE names llamaindex, which is no host"):
+    with pytest.raises(ConfigurationError, match="HYMEMORY_ENABLE names 'llamaindex', and only mem0 can be"):
         HyMemory()
 
 

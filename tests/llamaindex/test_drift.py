@@ -19,7 +19,7 @@ def test_every_llm_call_of_the_installed_memories_is_known() -> None:
 
 def test_the_alarm_sees_llamaindex_s_calls() -> None:
     """Not a table that holds because nothing was found."""
-    found = drift.uses_of(sites.PACKAGE, "llm")
+    found = drift.uses_of(sites.PACKAGE, sites.WATCHED)
     assert found["memory_blocks/fact.py", "FactExtractionMemoryBlock._aput", "llm.achat"] == 2
 
 

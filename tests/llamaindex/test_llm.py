@@ -79,6 +79,25 @@ def test_plain_chat_passes_through(
     assert heard == []
 
 
+BUDGETS: dict[str, Callable[[Any, str], Any]] = {
+    "constructor": lambda make, given: make(additional_kwargs={"max_tokens": given}).complete("Hi"),
+    "call": lambda make, given: make().complete("Hi", max_tokens=given),
+    "acall": lambda make, given: asyncio.run(make().acomplete("Hi", max_tokens=given)),
+}
+
+
+@pytest.mark.parametrize("ask", BUDGETS.values(), ids=BUDGETS)
+def test_a_budget_may_be_a_string(
+    ask: Callable[[Any, str], Any], make_llm: Callable[..., Any], endpoint: ScriptedEndpoint
+) -> None:
+    """As it is when it comes from the environment or a YAML file."""
+    endpoint.play("Hello.")
+    ask(make_llm, "50")
+    assert endpoint.chats[0].body["max_tokens"] == 50
+    with pytest.raises(ConfigurationError, match="max_tokens in the request is 'many'; it must be a whole number"):
+        ask(make_llm, "many")
+
+
 async def _collected(stream: Any) -> list[Any]:
     return [chunk async for chunk in await stream]
 

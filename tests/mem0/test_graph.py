@@ -215,6 +215,37 @@ def test_a_lost_graph_call_is_told_and_changes_nothing(
     assert [event.call for event in events if event.outcome == "lost"] == [call]
 
 
+def test_a_lost_search_says_that_nothing_is_changed(graph_memory: Any, endpoint: ScriptedEndpoint) -> None:
+    endpoint.play(Model(**replies_to("mem0.graph_entities", "I cannot")))
+    with pytest.raises(MalformedWriteError, match=r"mem0\.graph_entities: .* In a search, nothing is changed"):
+        graph_memory.search("Who lives in Oslo?", user_id=USER)
+
+
+DELETING = tuple(call for call in GRAPH_CALLS[:2] if MAJOR >= 1)
+
+
+@pytest.mark.parametrize("call", GRAPH_CALLS[:2])
+def test_a_lost_delete_is_told_although_mem0_hides_it(
+    call: str, graph_memory: Any, endpoint: ScriptedEndpoint, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Mem0 1.x asks in a delete too, and drops what is raised there; 0.1 leaves the graph alone."""
+    endpoint.play(Model(**GOOD))
+    graph_memory.add(SAID, user_id=USER)
+    (row,) = graph_memory.get_all(user_id=USER)["results"]
+    endpoint.play(model := Model(**replies_to(call, "I cannot")))
+    assert "deleted" in graph_memory.delete(row["id"])["message"]
+    assert (stored(graph_memory), triples(graph_memory, USER)) == ([], [MIRO, OSLO])
+    assert model.count(call) == (3 if MAJOR >= 1 else 0)
+    told = [r.getMessage() for r in caplog.records if r.name == "hymemory_adapters"]
+    lost = [text for text in told if f"{call}: none of 3 replies" in text]
+    assert len(lost) == len(
+        [text for text in lost if "In a delete, the memory is deleted, and its relations stay" in text]
+    )
+    assert len(lost) == int(call in DELETING)
+    hidden = [text.partition(":")[0] for text in told if "In a delete, Mem0 hides errors" in text]
+    assert sorted(hidden) == sorted(DELETING)
+
+
 def test_a_lost_facts_call_says_that_the_graph_took_the_add(graph_memory: Any, endpoint: ScriptedEndpoint) -> None:
     endpoint.play(Model(**replies_to("mem0.facts", "I cannot")))
     with pytest.raises(MalformedWriteError, match=r"mem0\.facts: .*what it took from this add stays in the graph"):

@@ -62,12 +62,30 @@ def test_mem0s_own_keys_are_honoured(make_memory: BuildMemory, endpoint: Scripte
 
 
 @pytest.mark.parametrize(
-    ("given", "sent"), [(None, 4096), (2000, 4096), (1999, 1999), (100, 100), (4096, 4096), (20000, 20000)]
+    ("given", "sent"),
+    [
+        *((None, 4096), (2000, 4096), (1999, 1999), (100, 100), (4096, 4096), (20000, 20000)),
+        *(("2000", 4096), ("3000", 3000), ("20000", 20000), (1e4, 10000)),
+    ],
 )
-def test_the_output_budget(given: int | None, sent: int, make_memory: BuildMemory, endpoint: ScriptedEndpoint) -> None:
+def test_the_output_budget(given: Any, sent: int, make_memory: BuildMemory, endpoint: ScriptedEndpoint) -> None:
     """2000 is Mem0's own default, too small for this model's replies, and nobody chose it."""
     body = write(make_memory(**({} if given is None else {"max_tokens": given})), endpoint)
     assert body["max_tokens"] == sent
+
+
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [({"temperature": "0.3"}, 0.3), ({"temperature": 0}, 0), ({"top_p": " 0.5\n"}, 0.5), ({"top_p": 1}, 1)],
+    ids=str,
+)
+def test_numbers_arrive_as_numbers(
+    given: dict[str, Any], sent: float, make_memory: BuildMemory, endpoint: ScriptedEndpoint
+) -> None:
+    """From the environment, or quoted in a YAML file, they are strings."""
+    body = write(make_memory(**given), endpoint)
+    assert [body[key] for key in given] == [sent]
+    assert not isinstance(body[next(iter(given))], str)
 
 
 def test_a_request_that_is_no_write_keeps_mem0s_budget(make_memory: BuildMemory, endpoint: ScriptedEndpoint) -> None:
@@ -126,10 +144,14 @@ WRONG_BLOCKS: dict[str, tuple[dict[str, Any], str]] = {
         {"base_url": "http://a/v1", "vllm_base_url": "http://b/v1"},
         "two different URLs: base_url, vllm_base_url; keep one",
     ),
-    "proxies": ({"http_client_proxies": "http://proxy:1"}, "HTTPS_PROXY"),
     "attempts": ({"attempts": 11}, "attempts in the config block is 11; it must be a whole number from 1 to 10"),
     "url": ({"openai_base_url": "127.0.0.1:8000"}, r"base_url in the config block is '127.0.0.1:8000'; it must be an"),
     "max_tokens": ({"max_tokens": 0}, "max_tokens in the config block is 0; it must be"),
+    "max_tokens_text": ({"max_tokens": "many"}, "max_tokens in the config block is 'many'; it must be a whole number"),
+    "max_tokens_half": ({"max_tokens": 0.5}, "max_tokens in the config block is 0.5; it must be a whole number"),
+    "temperature": ({"temperature": "hot"}, "temperature in the config block is 'hot'; it must be a number, at least"),
+    "temperature_infinite": ({"temperature": "inf"}, "temperature in the config block is 'inf'; it must be"),
+    "top_p": ({"top_p": "2"}, "top_p in the config block is '2'; it must be a number from 0 to 1"),
     "writer": ({"writer": "gpt"}, r"'gpt'.*known are: hy-memory, hy3, qwen3"),
 }
 
@@ -159,7 +181,7 @@ EVERY_MEM0_KEY = {
     "vision_details": "auto",
     "reasoning_effort": "low",
     "is_reasoning_model": False,
-    "http_client_proxies": None,
+    "http_client_proxies": {"http://": "http://name:secret@127.0.0.1:9"},
 }
 
 
@@ -168,6 +190,16 @@ def test_a_block_with_all_of_mem0s_keys_is_taken(make_memory: BuildMemory, endpo
     assert {*EVERY_MEM0_KEY} <= {*KEYS}
     body = write(make_memory(**EVERY_MEM0_KEY), endpoint)
     assert not {"reasoning_effort", "is_reasoning_model", "top_k"} & {*body}
+
+
+def test_proxies_are_not_used_and_this_is_told_once(
+    make_memory: BuildMemory, endpoint: ScriptedEndpoint, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(2):
+        write(make_memory(http_client_proxies=EVERY_MEM0_KEY["http_client_proxies"]), endpoint)
+    (told,) = [r.getMessage() for r in caplog.records if "http_client_proxies" in r.getMessage()]
+    assert "HTTPS_PROXY or HTTP_PROXY" in told
+    assert "secret" not in told
 
 
 @pytest.mark.parametrize("config", ["omitted", {}, None], ids=["omitted", "empty", "null"])

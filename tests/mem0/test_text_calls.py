@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +22,7 @@ TALK = [
     {"role": "assistant", "content": "Opened the timetable; the 7:05 costs 12 euros"},
 ]
 SUMMARY = "## Summary\n1. **Action**: opened the `timetable`\n   **Result**: {7:05, 12 euros}\n\n2. Told the user."
+TWO_BLOCKS = "```sh\nls\n```\nthen\n```sh\npwd\n```"
 IMAGE = {"type": "image_url", "image_url": {"url": "https://example.org/cat.png"}}
 
 
@@ -42,6 +44,9 @@ GOOD = {
     "thinking_unopened": (f"Let me see.\n</think>\n{SUMMARY}", SUMMARY),
     "fence": (f"```markdown\n{SUMMARY}\n```", SUMMARY),
     "a_fence_inside": (f"{SUMMARY}\n```sh\nls\n```", f"{SUMMARY}\n```sh\nls\n```"),
+    "fences_first_and_last": (TWO_BLOCKS, TWO_BLOCKS),
+    "fences_first_and_last_thinking": (f"<think>Let me see.</think>\n{TWO_BLOCKS}\n", TWO_BLOCKS),
+    "a_fence_that_mem0_knows_not": ("```c++\nmain()\n```\n```sh\nls\n```", "```c++\nmain()\n```\n```sh\nls\n```"),
     "white_space": (f"\n\n {SUMMARY} \n", SUMMARY),
     "one_word": ("Done.", "Done."),
 }
@@ -103,13 +108,14 @@ def test_a_lost_procedural_memory_raises(bad: Say, memory: Any, endpoint: Script
     assert [(event.call, event.outcome) for event in events] == [("mem0.procedural", "lost")]
 
 
-def test_async_memory_writes_procedures_too(endpoint: ScriptedEndpoint) -> None:
+@pytest.mark.parametrize("text", [SUMMARY, TWO_BLOCKS], ids=["markdown", "fences"])
+def test_async_memory_writes_procedures_too(text: str, endpoint: ScriptedEndpoint) -> None:
     async def run() -> Any:
         memory = await async_memory(hymemory(endpoint.url))
         return await memory.add(TALK, agent_id=AGENT, memory_type="procedural_memory")
 
-    endpoint.play("", SUMMARY)
-    assert asyncio.run(run())["results"][0]["memory"] == SUMMARY
+    endpoint.play("", text)
+    assert asyncio.run(run())["results"][0]["memory"] == text
 
 
 # -- images ------------------------------------------------------------------------------------------
@@ -139,6 +145,30 @@ def test_an_image_is_an_error_that_names_the_way_out(
     assert stored(memory) == []
 
 
+PARTS = {"an image": IMAGE, "a sound": {"type": "input_audio", "input_audio": {"data": "x", "format": "wav"}}}
+
+
+@pytest.mark.parametrize("vision", [False, True])
+@pytest.mark.parametrize(("name", "part"), PARTS.items(), ids=[name.split()[1] for name in PARTS])
+def test_in_a_procedural_memory_there_is_another_way_out(
+    vision: bool, name: str, part: Any, make_memory: BuildMemory, endpoint: ScriptedEndpoint
+) -> None:
+    """No setting helps: Mem0 has nothing described there."""
+    memory = make_memory(enable_vision=vision)
+    talk = [{"role": "user", "content": [{"type": "text", "text": "Look"}, part]}, *TALK]
+    with pytest.raises(ConfigurationError, match=f"there is {name} in the messages, and Hy-Memory reads") as caught:
+        memory.add(talk, agent_id=AGENT, memory_type="procedural_memory")
+    assert ("have a vision model describe it" in str(caught.value)) == (part is IMAGE)
+    assert not re.search("enable_vision|HYMEMORY_ENABLE", str(caught.value))
+    assert endpoint.chats == []
+
+
+def test_a_sound_is_called_a_sound(make_memory: BuildMemory) -> None:
+    memory = make_memory(enable_vision=True)
+    with pytest.raises(ConfigurationError, match=r"there is a sound in the messages.* a model that takes it"):
+        memory.add([{"role": "user", "content": [PARTS["a sound"]]}], user_id=USER)
+
+
 def test_text_parts_need_no_description(make_memory: BuildMemory, endpoint: ScriptedEndpoint) -> None:
     """With enable_vision, Mem0 has every list of parts described; the words themselves are what it should keep."""
     memory = make_memory(enable_vision=True)
@@ -160,16 +190,52 @@ def test_infer_false_asks_nobody(memory: Any, endpoint: ScriptedEndpoint) -> Non
     assert endpoint.requests == []
 
 
+RERANKERS: dict[str, tuple[dict[str, Any], str]] = {
+    "model": ({"model": "my-model"}, "my-model"),
+    "no_model": ({}, "hy-memory"),
+    "temperature": ({"temperature": 0.2}, "hy-memory"),
+    "nested": ({"llm": {"provider": "hymemory", "config": {"attempts": 1}}}, "hy-memory"),
+    "nested_model": ({"llm": {"provider": "hymemory", "config": {"model": "my-model"}}}, "my-model"),
+}
+
+
 @pytest.mark.skipif(MAJOR < 1, reason="Mem0 0.1 has no reranker")
-def test_the_rerankers_scores_pass_through(make_memory: BuildMemory, endpoint: ScriptedEndpoint) -> None:
-    config = {"provider": "hymemory", "model": "hy-memory"}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HYMEMORY_BASE_URL", endpoint.url)
-        memory = make_memory(more={"reranker": {"provider": "llm_reranker", "config": config}})
+@pytest.mark.parametrize(("config", "model"), RERANKERS.values(), ids=RERANKERS)
+def test_the_rerankers_scores_pass_through(
+    config: dict[str, Any],
+    model: str,
+    make_memory: BuildMemory,
+    endpoint: ScriptedEndpoint,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Mem0 writes a model of OpenAI's where the reranker's config names none."""
+    monkeypatch.setenv("HYMEMORY_BASE_URL", endpoint.url)
+    reranker = {"provider": "llm_reranker", "config": {"provider": "hymemory", **config}}
+    memory = make_memory(more={"reranker": reranker})
     seed(memory, "Likes tea", "Has a cat")
-    endpoint.play(lambda body: "0.9" if "Has a cat" in str(body["messages"]) else "0.1")
+    thinking = "<think>Step 0.2 of 1</think>\n"
+    endpoint.play(lambda body: f"{thinking}0.9" if "Has a cat" in str(body["messages"]) else f"{thinking}0.1")
     scope = {"filters": {"user_id": USER}} if MAJOR >= 2 else {"user_id": USER}
     found = memory.search("a cat that likes tea has", rerank=True, **scope)["results"]
     assert [(row["memory"], row["rerank_score"]) for row in found] == [("Has a cat", 0.9), ("Likes tea", 0.1)]
     assert all("response_format" not in chat.body for chat in endpoint.chats)
-    assert all(chat.body["max_tokens"] == 100 for chat in endpoint.chats)
+    assert {(chat.body["model"], chat.body["max_tokens"]) for chat in endpoint.chats} == {(model, 100)}
+
+
+PASSED = {
+    "plain": ("Hi there. ", "Hi there. "),
+    "thinking": ("<think>hm</think>\n\nHi there.", "Hi there."),
+    "thinking_of_both_kinds": ("<think>hm</think>Say </think> to end it.",) * 2,
+    "a_closer_alone": ("Say </think> to end it.",) * 2,
+    "thinking_inside": ("Hi <think>hm</think> there.",) * 2,
+    "thinking_unclosed": ("<think>hm",) * 2,
+    "null": (None, None),
+}
+
+
+@pytest.mark.parametrize(("reply", "passed"), PASSED.values(), ids=PASSED)
+def test_what_is_no_write_passes_without_the_thinking_before_it(
+    reply: str | None, passed: str | None, memory: Any, endpoint: ScriptedEndpoint
+) -> None:
+    endpoint.play(Say(reply))
+    assert memory.llm.generate_response(messages=[{"role": "user", "content": "Hi"}]) == passed

@@ -13,7 +13,7 @@ from hymemory_adapters.core.structured import AnswerFormat, is_pydantic
 from hymemory_adapters.core.wire import merged
 
 _NOT_SAMPLING = ("model", "messages", "stream", "tools", "tool_choice", "response_format", "extra_body")
-_BUDGETS = ("max_tokens", "max_completion_tokens")
+BUDGETS = ("max_tokens", "max_completion_tokens")
 # They would cut a JSON reply in two, or ask for replies that nobody reads.
 _NOT_FOR_JSON = ("stop", "n", "stream_options")
 
@@ -45,7 +45,7 @@ def chat_request(payload: Mapping[str, Any], *, answer: Any = None, stage: str |
         answer = response_format
     if response_format is not None and (is_pydantic(answer) or (answer and response_format["type"] == "json_object")):
         response_format = schema_format(answer)
-    sampling = {key: value for key, value in payload.items() if key not in (*_NOT_SAMPLING, *_BUDGETS)}
+    sampling = {key: value for key, value in payload.items() if key not in (*_NOT_SAMPLING, *BUDGETS)}
     if tools or (response_format or {}).get("type") in ("json_schema", "json_object"):
         sampling = {key: value for key, value in sampling.items() if key not in _NOT_FOR_JSON}
     return ChatRequest(
@@ -54,7 +54,7 @@ def chat_request(payload: Mapping[str, Any], *, answer: Any = None, stage: str |
         tools=tuple(tools),
         tool_choice=payload.get("tool_choice") if tools else None,
         sampling=sampling,
-        max_tokens=next((payload[name] for name in _BUDGETS if payload.get(name) is not None), None),
+        max_tokens=next((payload[name] for name in BUDGETS if payload.get(name) is not None), None),
         extra_body=payload.get("extra_body") or {},
         stage=stage,
         answer=answer,

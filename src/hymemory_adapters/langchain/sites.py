@@ -5,63 +5,141 @@ Agents and their other middleware ask an LLM in many places, none of which write
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from hymemory_adapters.core.drift import Site, new_sites, uses_of
+from hymemory_adapters.core.drift import Site, Watched, new_sites, uses_of
 from hymemory_adapters.langchain.installed import spec_of
 
-_TRUSTCALL, _EXTRACTION, _STATELESS = "_base.py", "knowledge/extraction.py", "prompts/stateless.py"
-_SHORT_TERM, _SUMMARY_OF_AGENT = "short_term/summarization.py", "summarization.py"
-_OPTIMIZERS = ("PromptMemory", "PromptMemoryMultiple")
 
-_CLASSIC: dict[Site, int] = {
-    ("entity.py", "ConversationEntityMemory.load_memory_variables", "chain.predict"): 1,
-    ("entity.py", "ConversationEntityMemory.save_context", "chain.predict"): 1,
-    ("summary.py", "SummarizerMixin.predict_new_summary", "chain.predict"): 1,
-    ("summary.py", "SummarizerMixin.apredict_new_summary", "chain.apredict"): 1,
+def _sites(files: Mapping[str, Mapping[str, Mapping[str, int]]]) -> dict[Site, int]:
+    """Flatten a table: file, function, what it uses and how often."""
+    return {
+        (file, function, used): count
+        for file, functions in files.items()
+        for function, uses in functions.items()
+        for used, count in uses.items()
+    }
+
+
+_OF_A_CHAT_MODEL = ("bind_tools", "with_structured_output")
+# What is bare is handed on (`model`), or makes what asks (`init_chat_model`, LangMem's `create_extractor`, `LLMChain`):
+# it is asked at the sites of trustcall and of the table.
+_TRUSTCALL = {
+    "_base.py": {
+        "create_extractor": {"llm": 5, "init_chat_model": 1},  # hands it to the three nodes
+        "_Extract.__init__": {"llm.bind_tools": 1},
+        "_Extract.invoke": {"bound_llm.invoke": 1},
+        "_Extract.ainvoke": {"bound_llm.ainvoke": 1},
+        "_ExtractUpdates.__init__": {"llm.bind_tools": 1},
+        "_ExtractUpdates._setup": {"bound": 1, "bound.bind_tools": 1, "bound.bound": 1, "bound_model": 1},
+        "_ExtractUpdates.invoke": {"bound_model.invoke": 1},
+        "_ExtractUpdates.ainvoke": {"bound_model.ainvoke": 1},
+        "_Patch.__init__": {"llm.bind_tools": 1},
+        "_Patch.invoke": {"bound.invoke": 1},
+        "_Patch.ainvoke": {"bound.ainvoke": 1},
+    }
 }
-# By package and what it calls its LLM there.
-_KNOWN: dict[tuple[str, str], dict[Site, int]] = {
-    ("trustcall", "llm"): {
-        (_TRUSTCALL, f"{node}.__init__", "llm.bind_tools"): 1 for node in ("_Extract", "_ExtractUpdates", "_Patch")
+_LANGMEM = {
+    "knowledge/extraction.py": {
+        "MemoryManager.__init__": {"model": 3, "init_chat_model": 1},
+        "MemoryManager.invoke": {"model": 2, "create_extractor": 2},
+        "MemoryManager.ainvoke": {"model": 2, "create_extractor": 2},
+        "MemoryStoreManager.__init__": {
+            "model": 4,
+            "query_model": 5,
+            "init_chat_model": 2,
+            "query_model.bind_tools": 1,
+        },
+        "MemoryStoreManager._build_phase_manager": {"model": 1},
+        "MemoryStoreManager.invoke": {"query_gen": 1, "query_gen.invoke": 1},
+        "MemoryStoreManager.ainvoke": {"query_gen": 1, "query_gen.ainvoke": 1},
+        "create_memory_manager": {"model": 1},
+        "create_memory_searcher": {
+            "model": 3,
+            "init_chat_model": 1,
+            "model_instance.bind_tools": 1,
+            "query_gen": 1,
+        },
+        "create_memory_store_manager": {"model": 1, "query_model": 1},
+        "create_thread_extractor": {"model": 1, "create_extractor": 1},
     },
-    ("trustcall", "bound_llm"): {
-        (_TRUSTCALL, "_Extract.invoke", "bound_llm.invoke"): 1,
-        (_TRUSTCALL, "_Extract.ainvoke", "bound_llm.ainvoke"): 1,
+    "short_term/summarization.py": {
+        "summarize_messages": {"model.invoke": 1},
+        "asummarize_messages": {"model.ainvoke": 1},
+        **{f"SummarizationNode.{each}": {"model": 1} for each in ("__init__", "_func", "_afunc")},
     },
-    ("trustcall", "bound"): {
-        (_TRUSTCALL, "_ExtractUpdates._setup", "bound.bind_tools"): 1,
-        (_TRUSTCALL, "_ExtractUpdates._setup", "bound.bound"): 1,
-        (_TRUSTCALL, "_Patch.invoke", "bound.invoke"): 1,
-        (_TRUSTCALL, "_Patch.ainvoke", "bound.ainvoke"): 1,
+    "prompts/stateless.py": {
+        f"{optimizer}.{method}": uses
+        for optimizer in ("PromptMemory", "PromptMemoryMultiple")
+        for method, uses in {
+            "__init__": {"model": 3, "init_chat_model": 2, "model.with_structured_output": 1},
+            "invoke": {"model.invoke": 1},
+            "ainvoke": {"model.ainvoke": 1},
+        }.items()
     },
-    ("trustcall", "bound_model"): {
-        (_TRUSTCALL, "_ExtractUpdates.invoke", "bound_model.invoke"): 1,
-        (_TRUSTCALL, "_ExtractUpdates.ainvoke", "bound_model.ainvoke"): 1,
-    },
-    ("langmem", "model"): {
-        (_SHORT_TERM, "summarize_messages", "model.invoke"): 1,
-        (_SHORT_TERM, "asummarize_messages", "model.ainvoke"): 1,
-        **{(_STATELESS, f"{each}.__init__", "model.with_structured_output"): 1 for each in _OPTIMIZERS},
-        **{(_STATELESS, f"{each}.invoke", "model.invoke"): 1 for each in _OPTIMIZERS},
-        **{(_STATELESS, f"{each}.ainvoke", "model.ainvoke"): 1 for each in _OPTIMIZERS},
-    },
-    ("langmem", "query_model"): {(_EXTRACTION, "MemoryStoreManager.__init__", "query_model.bind_tools"): 1},
-    ("langmem", "query_gen"): {
-        (_EXTRACTION, "MemoryStoreManager.invoke", "query_gen.invoke"): 1,
-        (_EXTRACTION, "MemoryStoreManager.ainvoke", "query_gen.ainvoke"): 1,
-    },
-    ("langmem", "model_instance"): {(_EXTRACTION, "create_memory_searcher", "model_instance.bind_tools"): 1},
     # A graph that is deployed as it is: its model is written into it.
-    ("langmem", "reflection_model"): {
-        ("prompts/stateful.py", "update_general.get_output", "reflection_model.with_structured_output"): 1
+    "prompts/stateful.py": {
+        "update_general": {"init_chat_model": 1},
+        "update_general.get_output": {"reflection_model.with_structured_output": 1},
     },
-    ("langchain.agents.middleware", "_summary_model"): {
-        (_SUMMARY_OF_AGENT, "SummarizationMiddleware._create_summary", "_summary_model.invoke"): 2,
-        (_SUMMARY_OF_AGENT, "SummarizationMiddleware._acreate_summary", "_summary_model.ainvoke"): 2,
+    "prompts/gradient.py": {
+        "GradientPromptOptimizer.__init__": {"model": 4, "create_extractor": 3},
+        "GradientPromptOptimizer._update_prompt": {"model": 1, "create_extractor": 1},
+        "GradientPromptOptimizer._aupdate_prompt": {"model": 1, "create_extractor": 1},
+        "create_gradient_prompt_optimizer": {"model": 1},
     },
-    ("langchain_classic.memory", "chain"): _CLASSIC,
-    ("langchain.memory", "chain"): _CLASSIC,
+    "prompts/metaprompt.py": {
+        "MetaPromptOptimizer.__init__": {"model": 2, "create_extractor": 1},
+        "MetaPromptOptimizer._get_extractors": {"model": 2, "create_extractor": 2},
+        "MetaPromptOptimizer._reflect_then_update": {"model": 1},
+        "MetaPromptOptimizer._areflect_then_update": {"model": 1},
+        "create_metaprompt_optimizer": {"model": 1},
+    },
+    "prompts/optimization.py": {
+        "MultiPromptOptimizer.__init__": {"model": 2},
+        "MultiPromptOptimizer.invoke": {"model": 1, "create_extractor": 1},
+        "MultiPromptOptimizer.ainvoke": {"model": 1, "create_extractor": 1},
+        "create_prompt_optimizer": {"model": 3},
+        "create_multi_prompt_optimizer": {"model": 1},
+    },
+    "graphs/prompts.py": {"optimize": {"model": 2}},
+}
+_MIDDLEWARE = {
+    "summarization.py": {
+        "SummarizationMiddleware._create_summary": {"_summary_model.invoke": 2},
+        "SummarizationMiddleware._acreate_summary": {"_summary_model.ainvoke": 2},
+    }
+}
+_COUNTS_TOKENS = {"llm.get_num_tokens_from_messages": 2}
+_CLASSIC = {
+    "entity.py": {
+        f"ConversationEntityMemory.{each}": {"LLMChain": 1, "llm": 1, "chain.predict": 1}
+        for each in ("load_memory_variables", "save_context")
+    },
+    "summary.py": {
+        "ConversationSummaryMemory.from_messages": {"llm": 1},
+        "SummarizerMixin.predict_new_summary": {"LLMChain": 1, "llm": 1, "chain.predict": 1},
+        "SummarizerMixin.apredict_new_summary": {"LLMChain": 1, "llm": 1, "chain.apredict": 1},
+    },
+    "summary_buffer.py": {f"ConversationSummaryBufferMemory.{each}": _COUNTS_TOKENS for each in ("prune", "aprune")},
+    "token_buffer.py": {"ConversationTokenBufferMemory.save_context": _COUNTS_TOKENS},
+    "vectorstore_token_buffer_memory.py": {"ConversationVectorStoreTokenBufferMemory.save_context": _COUNTS_TOKENS},
+}
+
+_OF_LANGMEM = ("model", "query_model", "query_gen", "model_instance", "reflection_model")
+_WATCHED = {
+    "trustcall": Watched(("llm", "bound_llm", "bound", "bound_model", "init_chat_model"), _OF_A_CHAT_MODEL),
+    "langmem": Watched((*_OF_LANGMEM, "init_chat_model", "create_extractor"), _OF_A_CHAT_MODEL),
+    "langchain.agents.middleware": Watched(("_summary_model",)),
+    "langchain_classic.memory": Watched(("chain", "llm", "LLMChain"), _OF_A_CHAT_MODEL),
+    "langchain.memory": Watched(("chain", "llm", "LLMChain"), _OF_A_CHAT_MODEL),
+}
+_KNOWN: dict[str, dict[Site, int]] = {
+    "trustcall": _sites(_TRUSTCALL),
+    "langmem": _sites(_LANGMEM),
+    "langchain.agents.middleware": _sites(_MIDDLEWARE),
+    "langchain_classic.memory": _sites(_CLASSIC),
+    "langchain.memory": _sites(_CLASSIC),
 }
 
 
@@ -71,6 +149,6 @@ def unknown_sites() -> tuple[str, ...]:
 
 
 def _unknown() -> Iterator[str]:
-    for (package, name), known in _KNOWN.items():
+    for package, known in _KNOWN.items():
         if spec_of(package):
-            yield from (f"{package}/{site}" for site in new_sites(uses_of(package, name), known))
+            yield from (f"{package}/{site}" for site in new_sites(uses_of(package, _WATCHED[package]), known))

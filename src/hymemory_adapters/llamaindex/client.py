@@ -67,6 +67,9 @@ def _asked(settings: WriterSettings, body: Mapping[str, Any]) -> tuple[Writer, R
     """Say what is asked, of whom, and whether it is a call of the table."""
     body = dict(body)
     changes = {"model": body.pop("model", None), "timeout": body.pop("timeout", None)}
+    for name in _BUDGETS:
+        if body.get(name) is not None:  # additional_kwargs or a call may name it as a string
+            body[name] = changed(settings, {"max_tokens": body[name]}, where="the request").max_tokens
     # Made anew for each request: it is nothing but these three.
     writer = Writer("llamaindex", calls(), changed(settings, changes, where="the request"))
     request = request_of(body)

@@ -2,7 +2,8 @@
 
 Sources: ``memory/graph_memory.py``, ``kuzu_memory.py``, ``memgraph_memory.py``, ``apache_age_memory.py`` and
 ``graphs/neptune/base.py`` of the wheels 0.1.118, 1.0.0 and 1.0.11, which share one protocol; the tools stand in
-``graphs/tools.py``. ``search`` sends the first of them too, ``delete`` the first two.
+``graphs/tools.py``. ``search`` sends the first of them too; ``delete`` of 1.0.11 the first two, and
+drops what they raise.
 
 Mem0 reads the first tool call of the first two requests alone, so exactly one is asked for. What it does with a
 reply that is not as the tool says: it raises, or it drops it without a word.
@@ -10,6 +11,7 @@ reply that is not as the tool says: it raises, or it drops it without a word.
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -21,10 +23,12 @@ from hymemory_adapters.core.tools import Answer, Tools, tool_contract
 from hymemory_adapters.core.write_call import Contract, OnLost, WriteCall
 
 # Mem0 fills the two stores side by side, in two threads (``memory/main.py`` ``add``), and undoes neither.
-LEFT_BY_GRAPH = (
+LEFT_BY_ADD = (
     "In an add, Mem0 fills the vector store beside the graph: the memories that it took are stored, the graph has "
     "nothing of this add, and adding it again may store them twice"
 )
+LEFT_BY_SEARCH = "In a search, nothing is changed"
+LEFT_BY_DELETE = "In a delete, the memory is deleted, and its relations stay in the graph"
 LEFT_BY_VECTORS = "Mem0 fills the graph beside the vector store: what it took from this add stays in the graph"
 
 
@@ -34,21 +38,25 @@ def graph_calls() -> tuple[WriteCall, ...]:
         from mem0.graphs import tools
     except ImportError:
         return ()
+    by_delete = (LEFT_BY_DELETE,) if _delete_asks() else ()
     return (
         _graph_call(
             "mem0.graph_entities",
             (tools.EXTRACT_ENTITIES_TOOL, tools.EXTRACT_ENTITIES_STRUCT_TOOL),
             summary="lists the entities of a text and their types",
+            left_behind=(LEFT_BY_ADD, LEFT_BY_SEARCH, *by_delete),
         ),
         _graph_call(
             "mem0.graph_relations",
             (tools.RELATIONS_TOOL, tools.RELATIONS_STRUCT_TOOL),
             summary="lists how the entities are related",
+            left_behind=(LEFT_BY_ADD, *by_delete),
         ),
         _graph_call(
             "mem0.graph_deletions",
             (tools.DELETE_MEMORY_TOOL_GRAPH, tools.DELETE_MEMORY_STRUCT_TOOL_GRAPH),
             summary="names the old relations that a text contradicts",
+            left_behind=(LEFT_BY_ADD,),
             any_number=True,
         ),
     )
@@ -60,7 +68,21 @@ def graph_in_use() -> bool:
     return any(path.rpartition(".")[0] in sys.modules for path in getattr(stores, "provider_to_class", {}).values())
 
 
-def _graph_call(name: str, tools: Sequence[Any], *, summary: str, any_number: bool = False) -> WriteCall:
+def _delete_asks() -> bool:
+    """Whether the installed Mem0 takes a deleted memory's relations out of the graph, with the LLM's help."""
+    from mem0.memory.main import Memory
+
+    return "graph" in inspect.unwrap(Memory.delete).__code__.co_names
+
+
+def _graph_call(
+    name: str,
+    tools: Sequence[Any],
+    *,
+    summary: str,
+    left_behind: Sequence[str],
+    any_number: bool = False,
+) -> WriteCall:
     names = {tool["function"]["name"] for tool in tools}  # for the *_structured providers it may be another
 
     def callable_now(tool: Any) -> Tools:
@@ -74,10 +96,14 @@ def _graph_call(name: str, tools: Sequence[Any], *, summary: str, any_number: bo
             callable_now(request.tools[0]),
             check=_blank_arguments,
             render=as_mem0_has_it,
-            left_behind=LEFT_BY_GRAPH,
+            left_behind=". ".join(left_behind),
         )
 
-    return WriteCall(name, recognise, OnLost.RAISE, summary=summary, typical=callable_now(tools[0]).schema)
+    typical = callable_now(tools[0]).schema
+    swallowed = ""
+    if LEFT_BY_DELETE in left_behind:
+        swallowed = f"In a delete, Mem0 hides errors of {name} from the app: the memory's relations stay in the graph."
+    return WriteCall(name, recognise, OnLost.RAISE, summary=summary, typical=typical, swallowed=swallowed)
 
 
 def _blank_arguments(answer: Answer) -> list[Problem]:

@@ -10,23 +10,28 @@ from mem0.configs.llms.base import BaseLlmConfig
 from mem0.llms.base import LLMBase
 
 from hymemory_adapters.core.events import log
-from hymemory_adapters.core.lost import ConfigurationError, MalformedWriteError
-from hymemory_adapters.core.reply import Reply
+from hymemory_adapters.core.lost import ConfigurationError, HyMemoryError, MalformedWriteError
+from hymemory_adapters.core.reply import Reply, read_text
 from hymemory_adapters.core.request import Request
 from hymemory_adapters.core.writer import Writer
 from hymemory_adapters.mem0.calls import calls
 from hymemory_adapters.mem0.config import KEYS, HyMemoryConfig
 from hymemory_adapters.mem0.takeover import AppLLM
-from hymemory_adapters.mem0.text import has_image, words_of
+from hymemory_adapters.mem0.text import IMAGE, beside_text, words_of
 from hymemory_adapters.settings import resolve
 
-_NO_EYES = (
-    "mem0: there is an image in the messages, and Hy-Memory reads text only. Drop enable_vision; or name a vision "
-    "model's provider in the config, and let Hy-Memory take over the writing with HYMEMORY_ENABLE=mem0"
+_NOT_TO_DESCRIBE = (
+    "mem0: there is {part} in the messages, and Hy-Memory reads text only. Name the provider of {model} in the config, "
+    "and let Hy-Memory take over the writing with HYMEMORY_ENABLE=mem0: then that model describes it. Or have it "
+    "described before you add it"
 )
-_NO_EYES_FOR_A_CONVERSATION = (
-    "mem0: there is an image in a conversation that is to be written down whole, and Hy-Memory reads text only: "
-    "describe images before you add them"
+_NOT_TO_SUM_UP = (
+    "mem0: there is {part} in the messages, and Hy-Memory reads text only. Mem0 has nothing described in a procedural "
+    "memory: have {model} describe it, and put the description in its place before you add it"
+)
+_NOT_DESCRIBED = (
+    "mem0: the app's own LLM (provider {provider!r}) was to describe {part}, and answered nothing: this add is not "
+    "written. Is it {model}?"
 )
 
 
@@ -83,12 +88,12 @@ class HyMemoryLLM(LLMBase):  # type: ignore[misc]
             providers return: the text. With ``tools``: ``{"content": ..., "tool_calls": [...]}``.
 
         Raises:
-            MalformedWriteError: no reply could be taken.
+            MalformedWriteError: no reply could be taken, or the app's own LLM described an image with nothing.
             EndpointError: the endpoint did not answer, or refused.
             ConfigurationError: an image is to be described, and no LLM is there that can.
         """
-        if has_image(messages):
-            return self._described(messages)
+        if part := beside_text(messages):
+            return self._described(messages, part)
         words = words_of(messages)
         if words is not None:
             return words
@@ -105,17 +110,32 @@ class HyMemoryLLM(LLMBase):  # type: ignore[misc]
             return written.value
         return _as_mem0_has_it(written.reply or Reply(None), with_tools=bool(tools))
 
-    def _described(self, messages: Sequence[Mapping[str, Any]]) -> Any:
-        if self._app_llm is not None and len(messages) == 1:
-            return self._app_llm.generate_response(messages=list(messages))
-        message = _NO_EYES if self._app_llm is None else _NO_EYES_FOR_A_CONVERSATION
-        log.error(message)  # Mem0 may put an exception of its own in the place of this one
-        raise ConfigurationError(message)
+    def _described(self, messages: Sequence[Mapping[str, Any]], part: str) -> Any:
+        about = {"part": part, "model": "a vision model" if part == IMAGE else "a model that takes it"}
+        if len(messages) != 1:
+            raise _told(ConfigurationError(_NOT_TO_SUM_UP.format(**about)))
+        if self._app_llm is None:
+            raise _told(ConfigurationError(_NOT_TO_DESCRIBE.format(**about)))
+        description = self._app_llm.generate_response(messages=list(messages))
+        if not description or (isinstance(description, str) and not description.strip()):
+            # Mem0 would put the nothing in the place of the whole message, its words included.
+            provider = self._app_llm.provider
+            raise _told(MalformedWriteError(_NOT_DESCRIBED.format(provider=provider, **about)))
+        return description
+
+
+def _told(error: HyMemoryError) -> HyMemoryError:
+    """Log an error in whose place Mem0 may put an exception of its own."""
+    log.error(str(error))
+    return error
 
 
 def _as_mem0_has_it(reply: Reply, *, with_tools: bool) -> str | dict[str, Any] | None:
     if not with_tools:
-        return reply.text
+        # Mem0's reranker takes the first number that it finds for the score, in the thinking too.
+        reading = read_text(reply.text)
+        thought = "think" in reading.normalisations and "think_unopened" not in reading.normalisations
+        return str(reading.value) if thought else reply.text
     try:
         tool_calls = [
             {"name": call["function"]["name"], "arguments": json.loads(call["function"]["arguments"])}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,7 +17,7 @@ _FENCED = re.compile(r"```\w*\n(?P<text>(?:(?!```).)*)\n```", re.DOTALL)
 
 def procedural_call() -> WriteCall:
     """Build the row. Mem0 stores the text as it is, so an empty or cut one must not reach it."""
-    contract = Contract(normalise=(("fence", _unfenced),), render=str)
+    contract = Contract(normalise=(("fence", _unfenced),), render=_as_mem0_keeps_it)
 
     def recognise(request: Request) -> Contract | None:
         if request.tools or request.response_format or len(request.messages) < 2:
@@ -37,9 +38,28 @@ def _unfenced(text: str) -> str:
     return fenced["text"] if fenced else text
 
 
-def has_image(messages: Sequence[Message]) -> bool:
-    """Whether a message holds anything but text."""
-    return any(part.get("type") != "text" for message in messages for part in _parts(message))
+def _as_mem0_keeps_it(text: str) -> str:
+    """Put a fence around a text of which Mem0 would take the first and the last line for one: it drops ours instead.
+
+    A text may begin with one block of code and end with another. Mem0 0.1 drops no fence.
+    """
+    from mem0.memory.main import Memory
+    from mem0.memory.utils import remove_code_blocks
+
+    if "remove_code_blocks" not in inspect.unwrap(Memory._create_procedural_memory).__code__.co_names:
+        return text
+    fenced = f"```\n{text}\n```"
+    return fenced if remove_code_blocks(text) != text == remove_code_blocks(fenced) else text
+
+
+IMAGE = "an image"
+_KINDS = {"image_url": IMAGE, "image": IMAGE, "input_image": IMAGE, "input_audio": "a sound", "video_url": "a video"}
+
+
+def beside_text(messages: Sequence[Message]) -> str:
+    """What a message holds beside text, in words; ``""`` if it is text alone."""
+    kinds = (part.get("type") for message in messages for part in _parts(message))
+    return next((_KINDS.get(str(kind), "a part that is no text") for kind in kinds if kind != "text"), "")
 
 
 def words_of(messages: Sequence[Message]) -> str | None:
@@ -48,7 +68,7 @@ def words_of(messages: Sequence[Message]) -> str | None:
     With ``enable_vision``, Mem0 asks for the description of every message whose content is a list, and puts the
     description in its place (``memory/utils.py`` ``parse_vision_messages``). Words need none.
     """
-    if len(messages) != 1 or not (parts := _parts(messages[0])) or has_image(messages):
+    if len(messages) != 1 or not (parts := _parts(messages[0])) or beside_text(messages):
         return None
     return "\n".join(str(part.get("text", "")) for part in parts)
 
