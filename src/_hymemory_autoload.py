@@ -6,7 +6,8 @@ executed, hands it to ``hymemory_adapters.registry.install``. Every start pays f
 imported, it imports nothing that Python has not loaded by itself.
 
 It breaks neither Python's start nor a host's import, but for one case: a host that HYMEMORY_ENABLE names and
-that cannot be taken over raises when it is imported, so that no conversation goes to its old LLM unnoticed.
+that cannot be taken over raises when it is imported, so that no conversation goes to its old LLM unnoticed. If
+HYMEMORY_ENABLE names it only later (a ``.env`` file), it raises when it builds its LLM.
 ``HYMEMORY_AUTOLOAD=0`` turns it all off; ``hymemory_adapters.register()`` does the same explicitly.
 """
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from importlib.abc import Loader
     from importlib.machinery import ModuleSpec
     from types import ModuleType
+    from typing import Any
 
 HOOKS: dict[str, str] = {
     "mem0.llms.configs": "mem0",
@@ -32,6 +34,19 @@ HOOKS: dict[str, str] = {
 }
 """The module to wait for, and the host that it belongs to."""
 
+TAKEOVERS: set[str] = {"mem0"}
+"""The hosts that can be taken over: what HYMEMORY_ENABLE may name."""
+
+DOORS: dict[str, tuple[str, ...]] = {
+    "mem0.utils.factory": ("LlmFactory.create",),
+    "mem0.memory.main": ("Memory.__init__", "AsyncMemory.__init__"),
+    "mem0.client.main": ("MemoryClient.__init__", "AsyncMemoryClient.__init__"),
+    "langchain.chat_models.base": ("_init_chat_model_helper",),
+    "langchain_classic.chat_models.base": ("_init_chat_model_helper",),
+}
+"""Where a host comes by its LLM, in modules of HOOKS: watched once the writer could not be installed."""
+
+_failed: dict[str, Exception] = {}  # by host, and for the rest of the process
 _warned: set[str] = set()
 _looking = _local()  # per thread, and so never stale after a fork
 
@@ -43,11 +58,9 @@ def start() -> None:
             return
         if not listen():
             return
-        unknown = enabled_hosts(os.environ)[1]
-        if unknown:
-            names = ", ".join(map(ascii, sorted(unknown)))
-            known = ", ".join(sorted(set(HOOKS.values())))
-            _tell(f"hymemory-adapters: HYMEMORY_ENABLE names unknown hosts: {names} (known: {known})")
+        wrong = wrong_names(os.environ)
+        if wrong:
+            _tell(f"hymemory-adapters: {wrong}")
     except Exception:
         return  # whatever it was, it is not worth an interpreter that does not start
 
@@ -61,11 +74,23 @@ def listen() -> bool:
 
 
 def enabled_hosts(environ: "Mapping[str, str]") -> tuple[frozenset[str], frozenset[str]]:
-    """Read HYMEMORY_ENABLE: the known hosts that it names, and the unknown ones."""
+    """Read HYMEMORY_ENABLE: the hosts that it names, and the names that cannot be taken over."""
     words = environ.get("HYMEMORY_ENABLE", "").lower().split(",")
     names = frozenset(word.strip() for word in words if word.strip())
-    known = frozenset(HOOKS.values())
-    return names & known, names - known
+    return names & TAKEOVERS, names - TAKEOVERS
+
+
+def wrong_names(environ: "Mapping[str, str]") -> str:
+    """Say which names in HYMEMORY_ENABLE cannot be taken over, and what to do; empty if all of them can."""
+    wrong = ", ".join(map(ascii, sorted(enabled_hosts(environ)[1])))
+    can = ", ".join(sorted(TAKEOVERS))
+    told = f"HYMEMORY_ENABLE names {wrong}, and only {can} can be taken over: correct it, or take it out"
+    return wrong and f"{told} and name the writer in the app's own config"
+
+
+def is_named(host: str) -> bool:
+    """Whether HYMEMORY_ENABLE names the host, be it one that can be taken over or not."""
+    return any(host in names for names in enabled_hosts(os.environ))
 
 
 def warn_once(host: str, error: Exception) -> None:
@@ -86,6 +111,62 @@ def warn_once(host: str, error: Exception) -> None:
         _tell(text)
 
 
+def shut(host: str, error: "Exception | None" = None) -> None:
+    """Let a host where the writer could not be installed build no LLM while HYMEMORY_ENABLE names it.
+
+    Apps may set that long after the import that failed. Never raises; does nothing where nothing has failed.
+
+    Args:
+        host: the host; those of its modules that come later are shut when they have been imported.
+        error: why, if that is news.
+    """
+    if error is not None:
+        _failed.setdefault(host, error)
+    if host not in _failed:
+        return
+    for module_name, doors in DOORS.items():
+        if HOOKS.get(module_name) == host:
+            for door in doors:
+                _shut_door(module_name, door, host)
+
+
+def _shut_door(module_name: str, door: str, host: str) -> None:
+    *path, name = door.split(".")
+    try:
+        from functools import wraps
+
+        owner: Any = sys.modules[module_name]
+        for part in path:
+            owner = getattr(owner, part)
+        found = vars(owner)[name]
+        original = getattr(found, "__func__", found)  # of a class method
+        if hasattr(original, "__hymemory_shut__"):
+            return
+
+        @wraps(original)
+        def shut_one(*args: "Any", **kwargs: "Any") -> "Any":
+            _refuse_if_named(host)
+            return original(*args, **kwargs)
+
+        vars(shut_one)["__hymemory_shut__"] = True
+        setattr(owner, name, shut_one if found is original else type(found)(shut_one))
+    except Exception:
+        return  # not imported yet, or not there: then another door is, or the warning has to do
+
+
+def _refuse_if_named(host: str) -> None:
+    error = _failed[host]
+    wrong = wrong_names(os.environ)
+    if wrong:
+        raise RuntimeError(wrong) from error
+    if is_named(host):
+        kind = type(error) if isinstance(error, RuntimeError) else RuntimeError  # a HostError stays one
+        raise kind(
+            f"HYMEMORY_ENABLE names {host}, but hymemory-adapters cannot work with it: "
+            f"{type(error).__name__}: {error}. Correct that, or take {host} out of HYMEMORY_ENABLE."
+        ) from error
+
+
 def _tell(text: str) -> None:
     """One line on stderr, which may be closed, full or None."""
     try:
@@ -95,8 +176,9 @@ def _tell(text: str) -> None:
 
 
 def _cannot_install(host: str, error: Exception) -> None:
-    """Fail closed for a host that HYMEMORY_ENABLE names, warn for any other."""
-    if host not in enabled_hosts(os.environ)[0]:
+    """Fail closed for a host that HYMEMORY_ENABLE names; warn for any other, which may be named later."""
+    shut(host, error)
+    if not is_named(host):
         warn_once(host, error)
     elif isinstance(error, ImportError):
         # Not as it is: `try: import mem0 ... except ImportError` is common, and would hide it.
@@ -132,6 +214,7 @@ class _InstallingLoader:
             install(self._host, module)
         except Exception as error:
             _cannot_install(self._host, error)
+        shut(self._host)  # if another of its modules has failed
 
 
 class _Finder:

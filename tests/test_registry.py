@@ -27,6 +27,7 @@ from hymemory_adapters import registry
 from hymemory_adapters.registry import Host, HostError, register
 autoload.HOOKS.clear()
 registry.HOSTS.clear()
+autoload.TAKEOVERS.add("fake")
 for name in ("fake", "other"):
     autoload.HOOKS[name + "host.config"] = autoload.HOOKS[name + "host.factory"] = name
     registry.HOSTS[name] = Host(
@@ -383,4 +384,41 @@ def test_enabled_it_raises(python: Interpreter, how: str, code: str) -> None:
     said = broken(python, how)
     code = code.format(enable="os.environ['HYMEMORY_ENABLE'] = 'fake'")
     stderr = python.run(f"{code}\nassert {said!r} in message and 'HYMEMORY_ENABLE names fake' in message, message")
+    assert stderr == ""
+
+
+@pytest.mark.parametrize("how", ["installer", "version"])
+@pytest.mark.parametrize(
+    "code",
+    [
+        "load(); register()",
+        "load(); raises(register, 'fake')",
+        "register(); load()",
+        "autoload.listen(); load()",
+    ],
+    ids=["loaded before", "by name", "imported after", "by the hook"],
+)
+def test_enabled_after_it_failed_it_builds_no_llm(python: Interpreter, how: str, code: str) -> None:
+    said = broken(python, how)
+    python.write("fakehost/factory.py", "def build(): return 'built'")
+    python.run(f"""
+warnings.simplefilter("ignore")
+autoload.DOORS["fakehost.factory"] = ("build",)
+{code}
+build = sys.modules["fakehost.factory"].build
+assert build() == "built"
+os.environ["HYMEMORY_ENABLE"] = "fake"
+message = raises(build)
+assert message.startswith("HYMEMORY_ENABLE names fake, ") and {said!r} in message, message
+""")
+
+
+@pytest.mark.parametrize("code", ["load('otherhost'); {enable}; call = register", "{enable}; register(); call = load"])
+def test_what_cannot_be_taken_over_raises(python: Interpreter, code: str) -> None:
+    code = code.format(enable="os.environ['HYMEMORY_ENABLE'] = 'other'")
+    stderr = python.run(f"""
+{code}
+message = raises(call) if call is register else raises(call, "otherhost")
+assert message.startswith("HYMEMORY_ENABLE names 'other', and only fake, mem0 can be taken over"), message
+""")
     assert stderr == ""

@@ -150,23 +150,25 @@ HOSTS: dict[str, Host] = {
     )
 }
 """Every host that works, by name. A new one needs a row here, its modules in `_hymemory_autoload.HOOKS` if it is to
-be switched on from outside, and its tested versions in `hosts.toml`."""
+be switched on from outside (`TAKEOVERS` and `DOORS` there say how far), and its tested versions in `hosts.toml`."""
 
 
 def enabled(environ: Mapping[str, str] | None = None) -> frozenset[str]:
-    """The known hosts that HYMEMORY_ENABLE names."""
+    """The hosts that HYMEMORY_ENABLE names and that can be taken over."""
     return autoload.enabled_hosts(os.environ if environ is None else environ)[0]
 
 
 def install(host_name: str, module: ModuleType) -> None:
     """Install the writer into a host's module, which has just executed or is loaded already.
 
-    Raises `HostError` if that cannot work. It holds no lock of its own: it may run inside the host's import,
-    and the installer may import more of the host in turn.
+    Raises `HostError` if that cannot work, or if HYMEMORY_ENABLE names the host and it cannot be taken over. It holds
+    no lock of its own: it may run inside the host's import, and the installer may import more of the host in turn.
     """
     host = HOSTS[host_name]
     # Reloading keeps a module's attributes: take the mark away, in case this time it fails.
     vars(module).pop(_MARK, None)
+    if host_name in autoload.enabled_hosts(os.environ)[1]:
+        raise HostError(autoload.wrong_names(os.environ))
     try:
         host.check_version()
         _load(host.installer)(module)
@@ -215,7 +217,8 @@ def register(*hosts: str) -> None:
                 HOSTS[name].check_version()
             _install_loaded(HOSTS[name])
         except HostError as error:
-            if hosts or name in enabled():
+            autoload.shut(name, error)
+            if hosts or autoload.is_named(name):
                 raise
             autoload.warn_once(name, error)
 

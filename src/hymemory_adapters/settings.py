@@ -191,21 +191,16 @@ def changed(base: WriterSettings, block: Mapping[str, Any], *, where: str) -> Wr
 
 
 def check_names(environ: Mapping[str, str]) -> None:
-    """Refuse unknown hosts in HYMEMORY_ENABLE; point out variables that nobody reads.
+    """Refuse what HYMEMORY_ENABLE cannot take over; point out variables that nobody reads.
 
     Raises:
-        ConfigurationError: HYMEMORY_ENABLE names a host that is not known.
+        ConfigurationError: HYMEMORY_ENABLE names a host that is not known, or that cannot be taken over.
     """
-    from _hymemory_autoload import enabled_hosts
+    from _hymemory_autoload import wrong_names
 
-    _, unknown = enabled_hosts(environ)
-    if unknown:
-        from hymemory_adapters.registry import HOSTS
-
-        raise ConfigurationError(
-            f"HYMEMORY_ENABLE names {', '.join(sorted(unknown))}, which is no host this version can take over; "
-            f"known are: {', '.join(host.name for host in HOSTS.values() if host.installer)}"
-        )
+    wrong = wrong_names(environ)
+    if wrong:
+        raise ConfigurationError(wrong)
     read = {*VARIABLES.values(), *_OTHER_VARIABLES}
     for variable in environ:
         if variable.startswith("HYMEMORY_") and variable not in read:

@@ -103,7 +103,11 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, str], int, dict[str, str], str]
     "a variable that nobody reads": (
         {}, {"HYMEMORY_MODELL": "x"}, 0, {"settings": "warning"}, "Did you mean HYMEMORY_MODEL?",
     ),
-    "an unknown host in ENABLE": ({}, {"HYMEMORY_ENABLE": "mem1"}, 1, {"hosts": "bad"}, "HYMEMORY_ENABLE names mem1"),
+    "an unknown host in ENABLE": ({}, {"HYMEMORY_ENABLE": "mem1"}, 1, {"hosts": "bad"}, "HYMEMORY_ENABLE names 'mem1'"),
+    "a host in ENABLE that cannot be taken over": (
+        {}, {"HYMEMORY_ENABLE": "mem0,langchain"}, 1, {"hosts": "bad"},
+        "HYMEMORY_ENABLE names 'langchain', and only mem0 can be taken over",
+    ),
     "a bad setting": (
         {}, {"HYMEMORY_ATTEMPTS": "11"}, 1, skipped_after("settings"), "HYMEMORY_ATTEMPTS is '11'; it must be",
     ),

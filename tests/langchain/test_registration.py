@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 
 import hymemory_adapters
-from hymemory_adapters import registry
+from hymemory_adapters import ConfigurationError, registry
 from hymemory_adapters.langchain import install
 from hymemory_adapters.registry import HostError
 from tests.support.scripted import ScriptedEndpoint
+from tests.test_registry import write_metadata
 
 MODULES = ("langchain.chat_models.base", "langchain_classic.chat_models.base")
 SOURCE = Path(hymemory_adapters.__path__[0]).parent
@@ -34,8 +35,8 @@ def test_the_registry_is_where_it_was(name: str) -> None:
     found = [getattr(module, at) for at in ("_BUILTIN_PROVIDERS", "_SUPPORTED_PROVIDERS") if hasattr(module, at)]
     assert found, "install() writes into it"
     assert "openai" in found[0]
+    assert callable(module._init_chat_model_helper)
     if isinstance(found[0], set):
-        assert callable(module._init_chat_model_helper)
         assert module._parse_model("openai:x", None) == ("x", "openai")
     else:
         assert len(found[0]["openai"]) == 3
@@ -137,10 +138,31 @@ def test_a_registry_that_has_moved_is_told(module: Any) -> None:
         registry.install("langchain", module)
 
 
+NOT_TAKEN_OVER = "HYMEMORY_ENABLE names 'langchain', and only mem0 can be taken over: .*take it out"
+
+
 def test_there_is_nothing_to_take_over(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HYMEMORY_ENABLE", "langchain")
-    with pytest.raises(HostError, match="take langchain out of HYMEMORY_ENABLE"):
+    with pytest.raises(HostError, match=NOT_TAKEN_OVER):
         registry.install("langchain", a_chain(_SUPPORTED_PROVIDERS={"openai"}))
+
+
+@each_module
+@pytest.mark.parametrize("model", ["openai:gpt-4o", "hymemory:hy-memory"])
+def test_named_in_enable_after_the_import_no_model_is_built(
+    name: str, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From a .env file, or for a model that is built only when it is asked."""
+    hymemory_adapters.register("langchain")
+    init = importlib.import_module(name).init_chat_model
+    late = init(model, configurable_fields=("temperature",))
+    monkeypatch.setenv("HYMEMORY_ENABLE", "langchain")
+    for build in (lambda: init(model), lambda: late.invoke("hi")):
+        with pytest.raises(ConfigurationError, match=NOT_TAKEN_OVER):
+            build()
+    monkeypatch.setenv("HYMEMORY_ENABLE", "mem0")
+    monkeypatch.setenv("OPENAI_API_KEY", "x")
+    assert init(model)
 
 
 # -- a fresh process -------------------------------------------------------------------------------
@@ -195,3 +217,20 @@ def test_a_fresh_process_with_langmem() -> None:
 def test_importing_the_package_imports_no_langchain() -> None:
     done = run("import hymemory_adapters.langchain, sys; print([m for m in sys.modules if m.startswith('langchain')])")
     assert done.stdout.strip() == "[]", done.stderr
+
+
+@each_module
+def test_an_unsupported_langchain_builds_no_model_once_enable_names_it(name: str, tmp_path: Path) -> None:
+    write_metadata(tmp_path, "langchain", "9.0")
+    code = f"""
+import os, warnings
+warnings.simplefilter("ignore")
+from {name} import init_chat_model
+def build(): return type(init_chat_model("openai:gpt-4o", api_key="x")).__name__
+assert build() == "ChatOpenAI"
+os.environ["HYMEMORY_ENABLE"] = "langchain"
+build()
+"""
+    done = run(code, PYTHONPATH=os.pathsep.join(map(str, (tmp_path, SOURCE))))
+    told = done.stderr.splitlines()[-1]
+    assert told.startswith("RuntimeError: HYMEMORY_ENABLE names 'langchain', and only mem0 can be"), done.stderr

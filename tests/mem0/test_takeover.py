@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from mem0.utils.factory import LlmFactory
 
-from hymemory_adapters import ConfigurationError, EndpointError
+from hymemory_adapters import ConfigurationError, EndpointError, MalformedWriteError
 from tests.mem0.graph import STORE, Model, entities, relations, tool_of, triples
 from tests.mem0.host import MAJOR, USER, async_memory, facts_reply, mem0, seed, stored, writes
-from tests.support.scripted import ScriptedEndpoint
+from tests.support.scripted import Say, ScriptedEndpoint
 
 BuildMemory = Callable[..., Any]
 SAID = "I like green tea"
@@ -89,14 +89,41 @@ def test_without_an_llm_in_the_config_too(make_memory: BuildMemory, endpoint: Sc
 
 
 @pytest.mark.usefixtures("taken_over")
+@pytest.mark.parametrize(
+    ("block", "sent"),
+    [
+        ({"temperature": 0.7, "top_p": 0.9, "max_tokens": 9000}, (0.7, 0.9, 9000)),
+        ({"temperature": "0.7", "top_p": "0.9", "max_tokens": "9000"}, (0.7, 0.9, 9000)),
+        ({"max_tokens": "3000"}, (0.1, 0.1, 4096)),
+        ({"max_tokens": -1}, (0.1, 0.1, 4096)),  # no limit, for Ollama and LM Studio
+    ],
+    ids=["numbers", "strings", "less", "no_limit"],
+)
 def test_sampling_and_budget_are_the_apps(
-    make_memory: BuildMemory, endpoint: ScriptedEndpoint, app: ScriptedEndpoint
+    block: dict[str, Any], sent: Any, make_memory: BuildMemory, endpoint: ScriptedEndpoint, app: ScriptedEndpoint
 ) -> None:
-    memory = make_memory(llm=openai_of(app, temperature=0.7, top_p=0.9, max_tokens=9000))
+    memory = make_memory(llm=openai_of(app, **block))
     endpoint.play(*writes("Likes green tea"))
     memory.add(SAID, user_id=USER)
     body = endpoint.chats[0].body
-    assert (body["temperature"], body["top_p"], body["max_tokens"]) == (0.7, 0.9, 9000)
+    assert (body["temperature"], body["top_p"], body["max_tokens"]) == sent
+
+
+@pytest.mark.usefixtures("taken_over")
+@pytest.mark.parametrize(
+    ("block", "message"),
+    [
+        ({"max_tokens": "many"}, "max_tokens in the app's llm config block is 'many'; it must be a whole number"),
+        ({"temperature": "hot"}, "temperature in the app's llm config block is 'hot'; it must be a number"),
+        ({"top_p": -1}, "top_p in the app's llm config block is -1; it must be a number from 0 to 1"),
+    ],
+    ids=["max_tokens", "temperature", "top_p"],
+)
+def test_what_is_no_number_is_refused_when_the_llm_is_built(
+    block: dict[str, Any], message: str, make_memory: BuildMemory, app: ScriptedEndpoint
+) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        make_memory(llm=openai_of(app, **block))
 
 
 @pytest.mark.usefixtures("taken_over")
@@ -176,13 +203,15 @@ def test_the_environment_is_read_when_an_llm_is_built(
     assert [type(memory.llm).__name__ for memory in (before, after)] == ["OpenAILLM", "HyMemoryLLM"]
 
 
-@pytest.mark.parametrize("provider", ["openai", "hymemory"])
-def test_an_unknown_name_in_enable_is_an_error_for_every_provider(
-    provider: str, app: ScriptedEndpoint, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("provider", ["openai", "hymemory", "MemoryClient", "AsyncMemoryClient"])
+@pytest.mark.parametrize("name", ["mem1", "langchain", "llamaindex"])
+def test_what_cannot_be_taken_over_is_an_error_for_every_provider(
+    name: str, provider: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HYMEMORY_ENABLE", "mem1")
-    with pytest.raises(ConfigurationError, match="HYMEMORY_ENABLE names mem1"):
-        LlmFactory.create(provider, {})
+    monkeypatch.setenv("HYMEMORY_ENABLE", name)
+    client = getattr(mem0, provider, None)
+    with pytest.raises(ConfigurationError, match=f"HYMEMORY_ENABLE names '{name}', and only mem0 can be taken over"):
+        client(api_key="m0-x") if client else LlmFactory.create(provider, {})
 
 
 # -- what stays with the app's own LLM -----------------------------------------------------------------
@@ -206,11 +235,26 @@ def test_images_are_described_by_the_apps_own_llm(
 
 
 @pytest.mark.usefixtures("taken_over")
+@pytest.mark.parametrize("nothing", [None, "", " \n"], ids=["null", "empty", "blank"])
+def test_an_image_that_is_described_with_nothing_is_told(
+    nothing: str | None, make_memory: BuildMemory, endpoint: ScriptedEndpoint, app: ScriptedEndpoint
+) -> None:
+    """Mem0 would go on without the message."""
+    memory = make_memory(llm=openai_of(app, enable_vision=True))
+    app.play(Say(nothing))
+    endpoint.play(*writes("Has nothing"))
+    with pytest.raises(MalformedWriteError, match=r"'openai'.* to describe an image, and answered nothing.*a vision"):
+        memory.add([{"role": "user", "content": [{"type": "text", "text": "My cat"}, IMAGE]}], user_id=USER)
+    assert endpoint.requests == []
+    assert stored(memory) == []
+
+
+@pytest.mark.usefixtures("taken_over")
 def test_images_in_a_procedural_memory_go_to_nobody(
     make_memory: BuildMemory, endpoint: ScriptedEndpoint, app: ScriptedEndpoint
 ) -> None:
     memory = make_memory(llm=openai_of(app, enable_vision=True))
-    with pytest.raises(ConfigurationError, match="describe images before you add them"):
+    with pytest.raises(ConfigurationError, match="have a vision model describe it, and put the description"):
         memory.add([{"role": "user", "content": [IMAGE]}], agent_id="a", memory_type="procedural_memory")
     assert [*app.requests, *endpoint.requests] == []
 

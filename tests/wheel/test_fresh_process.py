@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.support.scripted import ScriptedEndpoint
+from tests.test_registry import write_metadata
 from tests.wheel.process import SITE, needs_wheel, run
 
 pytestmark = needs_wheel
@@ -73,6 +74,22 @@ def test_register_works_where_the_hook_is_off(tmp_path: Path) -> None:
     with ScriptedEndpoint(GOOD) as server:
         done = run(code, tmp_path, HYMEMORY_AUTOLOAD="0", HYMEMORY_BASE_URL=server.url)
     assert json.loads(done.stdout.splitlines()[-1]) == ["Drinks tea"], done.stderr
+
+
+def test_an_unsupported_mem0_builds_no_llm_once_enable_names_it(tmp_path: Path) -> None:
+    """A .env file that is loaded after the imports."""
+    write_metadata(tmp_path, "mem0ai", "9.0")
+    openai = {"provider": "openai", "config": {"api_key": "sk-app"}}
+    late = app(openai).replace("class Embedder", "os.environ['HYMEMORY_ENABLE'] = 'mem0'\nclass Embedder")
+    done = run(late, tmp_path, PYTHONPATH=str(tmp_path))
+    assert done.returncode != 0
+    assert "HYMEMORY_ENABLE names mem0, but hymemory-adapters cannot work with it: HostError: mem0ai 9.0" in done.stderr
+
+
+def test_a_name_that_cannot_be_taken_over_is_told_when_python_starts(tmp_path: Path) -> None:
+    done = run("print('alive')", tmp_path, HYMEMORY_ENABLE="langchain")
+    assert done.stdout.strip() == "alive"
+    assert done.stderr.startswith("hymemory-adapters: HYMEMORY_ENABLE names 'langchain', and only mem0 can be")
 
 
 def test_python_starts_with_nothing_loaded(tmp_path: Path) -> None:

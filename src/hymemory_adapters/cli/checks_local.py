@@ -72,14 +72,13 @@ def _warnings() -> Iterator[list[str]]:
 
 def hosts(context: Context) -> Sequence[Finding]:
     """Which hosts are installed, whether their versions are supported, and how they find the writer."""
-    named, unknown = autoload.enabled_hosts(context.environ)
+    named, _ = autoload.enabled_hosts(context.environ)
     installed = context.hosts
     route = find_route(context)
     found = [judge_host(host, route, named=host.host.name in named) for host in installed]
-    if unknown:
-        text = f"HYMEMORY_ENABLE names {', '.join(sorted(unknown))}, which is no host that this version knows"
-        do = f"correct it, every host refuses to start (known are: {', '.join(HOSTS)})"
-        found.append(Finding(Verdict.BAD, text, do))
+    wrong = autoload.wrong_names(context.environ)
+    if wrong:
+        found.append(Finding(Verdict.BAD, wrong, "do what it says: until then every host refuses to start"))
     for name in sorted(named - {host.host.name for host in installed}):
         do = "run doctor with the Python of the app, or take it out"
         found.append(Finding(Verdict.WARNING, f"HYMEMORY_ENABLE names {name}, which is not installed here", do))

@@ -8,6 +8,7 @@ way from LangChain's messages to the writer and back, ``calls.py`` the table of 
 from __future__ import annotations
 
 import functools
+import os
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -38,10 +39,8 @@ def install(module: ModuleType) -> None:
     later).
 
     Raises:
-        HostError: HYMEMORY_ENABLE names LangChain, where there is nothing to take over.
         LookupError: the registry is in none of the known places.
     """
-    _refuse_takeover()
     name = next((name for name in _REGISTRIES if hasattr(module, name)), None)
     registry = getattr(module, name) if name else None
     if isinstance(registry, dict):
@@ -52,6 +51,7 @@ def install(module: ModuleType) -> None:
         _extend_chain(module)
     else:
         raise LookupError(f"its registry of providers is not where it was ({' or '.join(_REGISTRIES)})")
+    _watch_enable(module)
 
 
 def _build(cls: Any, **kwargs: Any) -> Any:
@@ -75,11 +75,22 @@ def _extend_chain(module: Any) -> None:
     module._init_chat_model_helper = helper
 
 
-def _refuse_takeover() -> None:
-    from hymemory_adapters.registry import HOSTS, enabled
+def _watch_enable(module: Any) -> None:
+    """Let ``init_chat_model`` build no model, of any provider, while HYMEMORY_ENABLE names what cannot be taken over.
 
-    if "langchain" in enabled():
-        raise HOSTS["langchain"].error(
-            'LangChain has no one LLM that could be taken over: name "hymemory:hy-memory" as the model where memory is '
-            "written, and take langchain out of HYMEMORY_ENABLE"
-        )
+    LangChain is such a host: there is no one LLM in it. Whether ENABLE names it when it is imported is looked at by
+    `registry.install`.
+    """
+    original = getattr(module, "_init_chat_model_helper", None)  # through which each of its ways leads
+    if original is None or hasattr(original, "__hymemory_watches__"):
+        return
+
+    @functools.wraps(original)
+    def helper(*args: Any, **kwargs: Any) -> Any:
+        from hymemory_adapters.settings import check_names
+
+        check_names(os.environ)
+        return original(*args, **kwargs)
+
+    helper.__hymemory_watches__ = True  # type: ignore[attr-defined]
+    module._init_chat_model_helper = helper

@@ -31,9 +31,11 @@ def install(module: ModuleType) -> None:
             module.LlmFactory.register_provider(PROVIDER, "hymemory_adapters.mem0.provider.HyMemoryLLM", HyMemoryConfig)
             take_over(module.LlmFactory)
         case "mem0.memory.main":
+            from hymemory_adapters.mem0.takeover import refuse_llm_of_add
             from hymemory_adapters.mem0.threads import inherit_context
 
             inherit_context(module)
+            refuse_llm_of_add(module)
         case "mem0.reranker.llm_reranker":
             from hymemory_adapters.mem0.takeover import leave_reranker
 

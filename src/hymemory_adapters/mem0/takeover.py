@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
+from hymemory_adapters.core.lost import ConfigurationError
 from hymemory_adapters.settings import check_names
 
 PROVIDER = "hymemory"
@@ -89,6 +90,7 @@ def _refuse_when_enabled(client: Any, name: str) -> None:
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
         from hymemory_adapters.registry import HOSTS, enabled
 
+        check_names(os.environ)
         if "mem0" in enabled():
             raise HOSTS["mem0"].error(
                 f"{name} is Mem0's hosted platform, which writes with its own LLM: use mem0.Memory, or take mem0 out "
@@ -98,6 +100,27 @@ def _refuse_when_enabled(client: Any, name: str) -> None:
 
     setattr(init, _MARK, original)
     client.__init__ = init
+
+
+def refuse_llm_of_add(module: ModuleType) -> None:
+    """Let ``AsyncMemory.add`` say that a procedural memory cannot be written by the LLM that it is handed."""
+    memory: Any = module.AsyncMemory
+    original = getattr(memory.add, _MARK, memory.add)
+
+    @functools.wraps(original)
+    async def add(self: Any, *args: Any, **kwargs: Any) -> Any:
+        from hymemory_adapters.registry import enabled
+
+        # Without a memory_type Mem0 takes no notice of it.
+        if kwargs.get("llm") is not None and kwargs.get("memory_type") is not None and "mem0" in enabled():
+            raise ConfigurationError(
+                "HYMEMORY_ENABLE names mem0, and AsyncMemory.add(llm=...) would write this memory with that LLM: drop "
+                "llm=, or take mem0 out of HYMEMORY_ENABLE"
+            )
+        return await original(self, *args, **kwargs)
+
+    setattr(add, _MARK, original)
+    memory.add = add
 
 
 def _original(factory: Any) -> Any:
