@@ -197,24 +197,3 @@ def test_a_fault_of_ours_in_a_request_that_passes_is_no_lost_write(write: Write,
         with pytest.raises(AssertionError):
             write(writer_at(endpoint), ask("chat"))
     assert heard == []
-
-
-@both_ways
-@pytest.mark.parametrize(
-    ("error", "told"),
-    [
-        (TypeError("tea"), ["demo: a request could not be sent: TypeError"]),
-        (HyMemoryError("no images here", call="demo.facts"), []),
-    ],
-    ids=["a fault of ours", "one that is told by itself"],
-)
-def test_a_request_that_no_row_can_read_fails_loudly(
-    write: Write, error: Exception, told: list[str], caplog: pytest.LogCaptureFixture
-) -> None:
-    def broken(_: Any) -> Any:
-        raise error
-
-    with ScriptedEndpoint(GOOD) as endpoint, pytest.raises(type(error)):
-        write(Writer("demo", [replace(CALLS[0], recognise=broken)], writer_at(endpoint).settings), ask())
-    assert endpoint.requests == []
-    assert [record.message for record in caplog.records if record.levelno == logging.ERROR] == told

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from hymemory_adapters.core import events
-from hymemory_adapters.core.lost import EndpointError, MalformedWriteError
+from hymemory_adapters.core.lost import EndpointError, HyMemoryError, MalformedWriteError
 from hymemory_adapters.core.request import Request
 from hymemory_adapters.core.writer import Writer
 from tests.support.calls import CALLS, EMPTY, FACTS, GOOD, OWN_MESSAGES, SAID, Write, ask, both_ways, writer_at
@@ -280,3 +281,23 @@ def test_a_request_that_cannot_be_sent_is_a_loss_too(write: Write, heard: list[e
     with ScriptedEndpoint(GOOD) as endpoint, pytest.raises(EndpointError):
         write(writer_at(endpoint), ask(text="half a pair: \ud83d"))
     assert [event.outcome for event in heard] == ["lost"]
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (TypeError("tea"), ["demo: a request could not be sent: TypeError"]),
+        (HyMemoryError("no images here", call="demo.facts"), []),
+    ],
+    ids=["a fault of ours", "one that is told by itself"],
+)
+def test_a_request_that_no_row_can_read_fails_loudly(
+    write: Write, error: Exception, told: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(_: Any) -> Any:
+        raise error
+
+    with ScriptedEndpoint(GOOD) as endpoint, pytest.raises(type(error)):
+        write(Writer("demo", [replace(CALLS[0], recognise=broken)], writer_at(endpoint).settings), ask())
+    assert endpoint.requests == []
+    assert [record.message for record in caplog.records if record.levelno == logging.ERROR] == told
