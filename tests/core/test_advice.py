@@ -194,7 +194,8 @@ MALFORMED: dict[str, tuple[list[Attempt], dict[str, Any], str]] = {
 @pytest.mark.parametrize(("attempts", "more", "words"), MALFORMED.values(), ids=MALFORMED)
 def test_why_no_reply_could_be_taken(attempts: list[Attempt], more: dict[str, Any], words: str) -> None:
     given = {key: value for key, value in more.items() if key != "text"}
-    told = advice.malformed(settings(model="m", **given), attempts, text="text" in more)
+    of_text = {key: value for key, value in more.items() if key == "text"}
+    told = advice.malformed(settings(model="m", **given), attempts, **of_text)
     assert words in told
     if words.startswith("("):
         assert told.endswith(words)
