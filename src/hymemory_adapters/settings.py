@@ -168,6 +168,10 @@ def resolve(
         raise _named(error, values, sources) from None
 
 
+BUDGETS = ("max_tokens", "max_completion_tokens")
+"""What OpenAI calls the output budget in a request's body."""
+
+
 def changed(base: WriterSettings, block: Mapping[str, Any], *, where: str) -> WriterSettings:
     """Change what the block names; the same object if that is nothing.
 
@@ -188,6 +192,24 @@ def changed(base: WriterSettings, block: Mapping[str, Any], *, where: str) -> Wr
         return WriterSettings(**{**values, "sources": sources})
     except ValidationError as error:
         raise _named(error, values, sources) from None
+
+
+def budgets(base: WriterSettings, body: Mapping[str, Any], *, where: str) -> dict[str, int]:
+    """Read the output budgets that a request's body names, which may be strings: from environments and YAML files.
+
+    Args:
+        base: the settings in force.
+        body: the body, as it would go to OpenAI.
+        where: where it stands, in words.
+
+    Returns:
+        tokens, by the names that the body has for them.
+
+    Raises:
+        ConfigurationError: a value is no budget.
+    """
+    given = {name: body[name] for name in BUDGETS if body.get(name) is not None}
+    return {name: changed(base, {"max_tokens": value}, where=where).max_tokens for name, value in given.items()}
 
 
 def check_names(environ: Mapping[str, str]) -> None:

@@ -22,9 +22,9 @@ from hymemory_adapters.core.tools import Answer
 from hymemory_adapters.core.writer import Writer
 from hymemory_adapters.langchain import config, tokens
 from hymemory_adapters.langchain.calls import calls
-from hymemory_adapters.langchain.request import BUDGETS, ChatRequest, chat_request, with_extra_body
+from hymemory_adapters.langchain.request import ChatRequest, chat_request, with_extra_body
 from hymemory_adapters.langchain.result import PROVIDER, completion, named, one_chunk
-from hymemory_adapters.settings import WriterSettings, changed
+from hymemory_adapters.settings import WriterSettings, budgets
 
 
 class ChatHyMemory(BaseChatOpenAI):  # type: ignore[misc]
@@ -173,9 +173,7 @@ class ChatHyMemory(BaseChatOpenAI):  # type: ignore[misc]
         stage = metadata.get("langgraph_node")
         changes = {"model": payload.get("model"), "timeout": payload.pop("timeout", None)}
         settings = config.changed(self.settings, changes)
-        for name in BUDGETS:
-            if payload.get(name) is not None:  # a call may name it as a string
-                payload[name] = changed(settings, {"max_tokens": payload[name]}, where="the call").max_tokens
+        payload |= budgets(settings, payload, where="the call")
         # Made anew for each request: it is nothing but these three, so the model may be copied and pickled.
         return Writer("langchain", calls(), settings), chat_request(payload, answer=answer, stage=stage)
 

@@ -11,9 +11,9 @@ from langchain_core.utils.function_calling import convert_to_json_schema
 from hymemory_adapters.core.request import Request
 from hymemory_adapters.core.structured import AnswerFormat, is_pydantic
 from hymemory_adapters.core.wire import merged
+from hymemory_adapters.settings import BUDGETS
 
 _NOT_SAMPLING = ("model", "messages", "stream", "tools", "tool_choice", "response_format", "extra_body")
-BUDGETS = ("max_tokens", "max_completion_tokens")
 # They would cut a JSON reply in two, or ask for replies that nobody reads.
 _NOT_FOR_JSON = ("stop", "n", "stream_options")
 

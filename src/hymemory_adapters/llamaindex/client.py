@@ -15,10 +15,9 @@ from hymemory_adapters.core.request import Request
 from hymemory_adapters.core.structured import AnswerFormat, is_pydantic
 from hymemory_adapters.core.writer import Writer
 from hymemory_adapters.llamaindex.calls import calls
-from hymemory_adapters.settings import WriterSettings, changed
+from hymemory_adapters.settings import BUDGETS, WriterSettings, budgets, changed
 
-_BUDGETS = ("max_tokens", "max_completion_tokens")
-_NOT_SAMPLING = ("messages", "stream", "tools", "tool_choice", "response_format", "extra_body", *_BUDGETS)
+_NOT_SAMPLING = ("messages", "stream", "tools", "tool_choice", "response_format", "extra_body", *BUDGETS)
 _LLAMAINDEX_ONLY = "session_id"  # Memory marks the messages with it, and versions before 0.14 send the mark
 
 
@@ -67,9 +66,7 @@ def _asked(settings: WriterSettings, body: Mapping[str, Any]) -> tuple[Writer, R
     """Say what is asked, of whom, and whether it is a call of the table."""
     body = dict(body)
     changes = {"model": body.pop("model", None), "timeout": body.pop("timeout", None)}
-    for name in _BUDGETS:
-        if body.get(name) is not None:  # additional_kwargs or a call may name it as a string
-            body[name] = changed(settings, {"max_tokens": body[name]}, where="the request").max_tokens
+    body |= budgets(settings, body, where="the request")
     # Made anew for each request: it is nothing but these three.
     writer = Writer("llamaindex", calls(), changed(settings, changes, where="the request"))
     request = request_of(body)
@@ -89,7 +86,7 @@ def request_of(body: Mapping[str, Any]) -> Request:
         tools=tuple(tools),
         tool_choice=body.get("tool_choice") if tools else None,
         sampling={key: value for key, value in body.items() if key not in _NOT_SAMPLING},
-        max_tokens=next((body[name] for name in _BUDGETS if body.get(name) is not None), None),
+        max_tokens=next((body[name] for name in BUDGETS if body.get(name) is not None), None),
         extra_body=body.get("extra_body") or {},
     )
 

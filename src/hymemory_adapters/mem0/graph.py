@@ -11,7 +11,6 @@ reply that is not as the tool says: it raises, or it drops it without a word.
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -21,6 +20,7 @@ from hymemory_adapters.core.reply import strings_in
 from hymemory_adapters.core.request import Request
 from hymemory_adapters.core.tools import Answer, Tools, tool_contract
 from hymemory_adapters.core.write_call import Contract, OnLost, WriteCall
+from hymemory_adapters.mem0.installed import mentions
 
 # Mem0 fills the two stores side by side, in two threads (``memory/main.py`` ``add``), and undoes neither.
 LEFT_BY_ADD = (
@@ -72,7 +72,7 @@ def _delete_asks() -> bool:
     """Whether the installed Mem0 takes a deleted memory's relations out of the graph, with the LLM's help."""
     from mem0.memory.main import Memory
 
-    return "graph" in inspect.unwrap(Memory.delete).__code__.co_names
+    return mentions(Memory.delete, "graph")
 
 
 def _graph_call(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hymemory_adapters.core.request import Message, Request
 from hymemory_adapters.core.write_call import Contract, OnLost, WriteCall
+from hymemory_adapters.mem0.installed import mentions
 
 # ``memory/main.py`` ``_create_procedural_memory`` (0.1.118 to 2.2.1); the system prompt before it can be the app's.
 PROCEDURAL = "Create procedural memory of the above conversation."
@@ -46,7 +46,7 @@ def _as_mem0_keeps_it(text: str) -> str:
     from mem0.memory.main import Memory
     from mem0.memory.utils import remove_code_blocks
 
-    if "remove_code_blocks" not in inspect.unwrap(Memory._create_procedural_memory).__code__.co_names:
+    if not mentions(Memory._create_procedural_memory, "remove_code_blocks"):
         return text
     fenced = f"```\n{text}\n```"
     return fenced if remove_code_blocks(text) != text == remove_code_blocks(fenced) else text
